@@ -1,0 +1,1 @@
+"""Publish/subscribe whose filters run inside the network."""
