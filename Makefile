@@ -1,0 +1,62 @@
+# `make help` lists what can be done here. Every target sets up what it needs (tools/setup).
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test check lint bench docs lock clean
+
+BIN := .venv/bin
+READY := .venv/.ready
+
+# Where `make demo` forwards events: the embedded emulator, or Open vSwitch with DATAPLANE=ovs.
+DATAPLANE ?= emulator
+export DATAPLANE
+
+SYSTEM_FOR_DEMO := $(if $(filter ovs,$(DATAPLANE)),ovs)
+
+help: ## Show this list
+	@echo 'Plerion: publish/subscribe whose filters run inside the network.'
+	@echo
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo 'Needs Python 3.11 or later, git and make; the rest is fetched on first use.'
+
+demo: $(READY) ## Watch a fat-tree network deliver real weather events (about a minute)
+	@$(if $(SYSTEM_FOR_DEMO),tools/setup --system $(SYSTEM_FOR_DEMO))
+	@$(BIN)/plerion demo
+
+test: $(READY) ## Run the linters and every test, those against Open vSwitch included (under 15 minutes)
+	@echo '== programs of the system: Java 17 or later, Open vSwitch'
+	@tools/setup --system java ovs
+	@$(MAKE) --no-print-directory lint
+	@echo '== every test, two at a time'
+	@$(BIN)/pytest -n 2 --dist loadfile
+
+check: lint ## Run the linters and the fast tests, before every commit (seconds)
+	@echo '== fast tests'
+	@$(BIN)/pytest -m 'not slow and not ovs' tests/unit tests/architecture
+
+lint: $(READY) ## Run ruff, mypy --strict and import-linter
+	@echo '== ruff'
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check .
+	@echo '== mypy --strict'
+	@$(BIN)/mypy --no-error-summary
+	@echo '== import-linter'
+	@$(BIN)/lint-imports --no-logo
+
+bench: $(READY) ## Measure the hot paths and compare with what they must reach
+	@$(BIN)/plerion bench
+
+docs: $(READY) ## Check the documents: every link leads somewhere, every example runs
+	@$(BIN)/pytest tests/architecture/test_documents.py
+
+lock: $(READY) ## Bring requirements.lock in line with pyproject.toml
+	@PATH="$$PATH:$(CURDIR)/.venv-tools/bin" uv pip compile --quiet --universal --generate-hashes --no-header \
+		--no-annotate --python-version 3.11 --extra demo --group dev pyproject.toml -o requirements.lock
+	@echo 'requirements.lock agrees with pyproject.toml; the next target installs it'
+
+clean: ## Remove everything that can be made again
+	rm -rf .venv .venv-tools .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .numba_cache site build dist
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml requirements.lock tools/setup
+	@tools/setup
