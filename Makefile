@@ -23,9 +23,9 @@ demo: $(READY) ## Watch a fat-tree network deliver real weather events (about a 
 	@$(if $(SYSTEM_FOR_DEMO),tools/setup --system $(SYSTEM_FOR_DEMO))
 	@$(BIN)/plerion demo
 
-test: $(READY) ## Run the linters and every test, those against Open vSwitch included (under 15 minutes)
+test: ## Run the linters and every test, those against Open vSwitch included (under 15 minutes)
 	@echo '== programs of the system: Java 17 or later, Open vSwitch'
-	@tools/setup --system java ovs
+	@tools/setup --system pip java ovs
 	@$(MAKE) --no-print-directory lint
 	@echo '== every test, two at a time'
 	@$(BIN)/pytest -n 2 --dist loadfile
