@@ -1,0 +1,89 @@
+"""Arithmetic on left-aligned 128-bit keys in two words, and a heap: what several kernels share."""
+
+import numpy as np
+import numpy.typing as npt
+
+from plerion.index.dzset import Lengths, Words
+from plerion.kernel import kernel
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@kernel
+def with_bit(high: np.uint64, low: np.uint64, place: int) -> tuple[np.uint64, np.uint64]:
+    """The words with the bit at `place` (0 is leftmost) set."""
+    if place < 64:
+        return high | (np.uint64(1) << np.uint64(63 - place)), low
+    return high, low | (np.uint64(1) << np.uint64(127 - place))
+
+
+@kernel
+def after(high: np.uint64, low: np.uint64, length: int) -> tuple[np.uint64, np.uint64]:
+    """The first key past the cell; (0, 0) when the cell ends the space."""
+    if length == 0:
+        return np.uint64(0), np.uint64(0)
+    if length <= 64:
+        return high + (np.uint64(1) << np.uint64(64 - length)), np.uint64(0)
+    after = low + (np.uint64(1) << np.uint64(128 - length))
+    return (high + np.uint64(1) if after < low else high), after
+
+
+@kernel
+def canonical(high: Words, low: Words, length: Lengths) -> int:
+    """Sorts disjoint cells in place and joins halves that are both there. Returns how many are left."""
+    order = np.argsort(low, kind="mergesort")
+    order = order[np.argsort(high[order], kind="mergesort")]
+    sorted_high, sorted_low, sorted_length = high[order], low[order], length[order]
+    n = 0
+    for i in range(len(order)):
+        high[n], low[n], length[n] = sorted_high[i], sorted_low[i], sorted_length[i]
+        n += 1
+        while n > 1 and length[n - 1] == length[n - 2] and length[n - 1] > 0:
+            upper_high, upper_low = with_bit(high[n - 2], low[n - 2], np.int64(length[n - 1]) - 1)
+            if upper_high != high[n - 1] or upper_low != low[n - 1]:
+                break
+            length[n - 2] -= 1
+            n -= 1
+    return n
+
+
+@kernel
+def push(heap: Ints, key: Floats, size: int, item: int) -> int:
+    place = size
+    heap[place] = item
+    while place > 0 and key[heap[(place - 1) >> 1]] < key[heap[place]]:
+        above = (place - 1) >> 1
+        heap[above], heap[place] = heap[place], heap[above]
+        place = above
+    return size + 1
+
+
+@kernel
+def pop(heap: Ints, key: Floats, size: int) -> int:
+    top = heap[0]
+    heap[0] = heap[size - 1]
+    place, last = 0, size - 1
+    while 2 * place + 1 < last:
+        below = 2 * place + 1
+        if below + 1 < last and key[heap[below + 1]] > key[heap[below]]:
+            below += 1
+        if key[heap[below]] <= key[heap[place]]:
+            break
+        heap[below], heap[place] = heap[place], heap[below]
+        place = below
+    return int(top)
+
+
+@kernel
+def grown(array, room):  # type: ignore[no-untyped-def]  # any one-dimensional array, of the same type
+    larger = np.empty(room, array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+@kernel
+def grown2(array, room):  # type: ignore[no-untyped-def]
+    larger = np.zeros((room, array.shape[1]), array.dtype)
+    larger[: len(array)] = array
+    return larger
