@@ -1,0 +1,230 @@
+"""What a change of marks in the trie does to tables: reads the trie, writes changes, alters nothing.
+
+Every function compares two readings of the same nodes, *old* and *new*, that differ in who wants or in the labels.
+A node is an entry of switch x in a reading when its ports there differ from its parent's (see `trie`). So a change
+is found by looking at the nodes whose own or whose parent's ports can differ, and those lie below the mark that
+changed and above the next mark of the same host. The rest of the trie is never visited.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from plerion.flow.trie import NONE, Ints, Links, Masks, Trie
+from plerion.index.dzset import Lengths, Words
+from plerion.kernel import kernel
+
+LEVELS = 128  # more than the bits of a dz, and so than the nodes on any path
+ADD, MODIFY, DELETE = 1, 2, 3
+
+
+class Log(NamedTuple):
+    """Changes as they are found. `count` may exceed the room: then nothing is lost but the tail, grow and repeat."""
+
+    count: Ints  # one number
+    switch: Ints
+    high: Words
+    low: Words
+    length: Lengths
+    kind: npt.NDArray[np.uint8]
+    ports: Masks
+
+
+class Labels(NamedTuple):
+    """Hosts behind each slot that a publisher of the label reaches through it, and the slots of each switch."""
+
+    behind: Masks  # (labels, slots, host words)
+    first: Ints
+
+
+def log_with_room(rows: int, port_words: int) -> Log:
+    return Log(
+        np.zeros(1, np.int64),
+        np.empty(rows, np.int64),
+        np.empty(rows, np.uint64),
+        np.empty(rows, np.uint64),
+        np.empty(rows, np.uint8),
+        np.empty(rows, np.uint8),
+        np.zeros((rows, port_words), np.uint64),
+    )
+
+
+@kernel
+def meets(one: Masks, other: Masks) -> bool:
+    for w in range(len(one)):
+        if one[w] & other[w] != 0:
+            return True
+    return False
+
+
+@kernel
+def _sends(labels: Labels, label: int, slot: int, wanted: Masks) -> bool:
+    return label != NONE and meets(labels.behind[label, slot], wanted)
+
+
+@kernel
+def differs(labels: Labels, x: int, label_a: int, wanted_a: Masks, label_b: int, wanted_b: Masks) -> bool:
+    """Whether switch x sends by different ports under two (label, wanted hosts)."""
+    for slot in range(labels.first[x], labels.first[x + 1]):
+        if _sends(labels, label_a, slot, wanted_a) != _sends(labels, label_b, slot, wanted_b):
+            return True
+    return False
+
+
+@kernel
+def fill_ports(labels: Labels, x: int, label: int, wanted: Masks, out: Masks) -> None:
+    """The ports of switch x as a set of its slots."""
+    out[:] = 0
+    begin = labels.first[x]
+    for slot in range(begin, labels.first[x + 1]):
+        if _sends(labels, label, slot, wanted):
+            out[(slot - begin) >> 6] |= np.uint64(1) << np.uint64((slot - begin) & 63)
+
+
+@kernel
+def _write(trie: Trie, labels: Labels, log: Log, x: int, n: int, kind: int, label: int, wanted: Masks) -> None:
+    row = log.count[0]
+    log.count[0] += 1
+    if row >= len(log.kind):
+        return
+    log.switch[row], log.kind[row] = x, kind
+    log.high[row], log.low[row], log.length[row] = trie.high[n], trie.low[n], trie.length[n]
+    if kind == DELETE:
+        log.ports[row] = 0
+    else:
+        fill_ports(labels, x, label, wanted, log.ports[row])
+
+
+@kernel
+def _compare(
+    trie: Trie, labels: Labels, log: Log, x: int, n: int, label: Links, above: Links, wanted: Masks, above_wanted: Masks
+) -> None:
+    """The change of switch x at node n; pairs are (old, new), of the node and of what is above it."""
+    had = differs(labels, x, label[0], wanted[0], above[0], above_wanted[0])
+    has = differs(labels, x, label[1], wanted[1], above[1], above_wanted[1])
+    if had and has:
+        if differs(labels, x, label[0], wanted[0], label[1], wanted[1]):
+            _write(trie, labels, log, x, n, MODIFY, label[1], wanted[1])
+    elif has:
+        _write(trie, labels, log, x, n, ADD, label[1], wanted[1])
+    elif had:
+        _write(trie, labels, log, x, n, DELETE, label[1], wanted[1])
+
+
+@kernel
+def flip(trie: Trie, labels: Labels, log: Log, n: int, host: int) -> None:
+    """Logs what happens to tables when the host's mark at node n is set if it is clear, cleared if it is set."""
+    words = trie.wants.shape[1]
+    word, bit = host >> 6, np.uint64(1) << np.uint64(host & 63)
+    wanted = np.zeros((LEVELS, 2, words), np.uint64)
+    label = np.full((LEVELS, 2), NONE, np.int32)
+    _look_up(trie, n, wanted[0], label[0])
+    if wanted[0, 0, word] & bit != 0:
+        return  # wanted above already: neither reading differs below
+    nodes, levels = np.empty(2 * LEVELS, np.int64), np.empty(2 * LEVELS, np.int64)
+    nodes[0], levels[0] = n, 1
+    waiting = 1
+    route, known = np.full(len(labels.first) - 1, NONE, np.int64), np.int32(NONE)
+    while waiting > 0:
+        waiting -= 1
+        v, level = nodes[waiting], levels[waiting]
+        here = trie.label[v] if trie.label[v] != NONE else label[level - 1, 0]
+        label[level, :] = here
+        for w in range(words):
+            wanted[level, :, w] = wanted[level - 1, :, w] | trie.wants[v, w]
+        if v == n:
+            wanted[level, 1, word] ^= bit
+        same = here == label[level - 1, 0]
+        if same and here != known:
+            known = here
+            _find_route(labels, known, host, route)
+        for x in range(len(route)):
+            if not same or (
+                route[x] != NONE and _toggles(labels, known, route[x], wanted[level - 1], wanted[level])
+            ):
+                _compare(trie, labels, log, x, v, label[level], label[level - 1], wanted[level], wanted[level - 1])
+        if v == n or trie.wants[v, word] & bit == 0:
+            for side in (0, 1):
+                if trie.child[v, side] != NONE:
+                    nodes[waiting], levels[waiting] = trie.child[v, side], level + 1
+                    waiting += 1
+
+
+@kernel
+def _toggles(labels: Labels, label: int, slot: int, above: Masks, here: Masks) -> bool:
+    """Whether the one slot that can change does, at the node or above it."""
+    behind = labels.behind[label, slot]
+    return meets(behind, above[0]) != meets(behind, above[1]) or meets(behind, here[0]) != meets(behind, here[1])
+
+
+@kernel
+def _find_route(labels: Labels, label: int, host: int, route: Ints) -> None:
+    """For each switch the slot that leads to the host, or NONE."""
+    word, bit = host >> 6, np.uint64(1) << np.uint64(host & 63)
+    for x in range(len(route)):
+        route[x] = NONE
+        if label != NONE:
+            for slot in range(labels.first[x], labels.first[x + 1]):
+                if labels.behind[label, slot, word] & bit != 0:
+                    route[x] = slot
+
+
+@kernel
+def _look_up(trie: Trie, n: int, wanted: Masks, label: Links) -> None:
+    """Hosts wanted above node n (in both readings) and the label that holds there."""
+    above = trie.parent[n]
+    while above != NONE:
+        for w in range(wanted.shape[1]):
+            wanted[0, w] |= trie.wants[above, w]
+            wanted[1, w] |= trie.wants[above, w]
+        if label[0] == NONE and trie.label[above] != NONE:
+            label[:] = trie.label[above]
+        above = trie.parent[above]
+
+
+@kernel
+def relabel(trie: Trie, labels: Labels, log: Log, fresh: Links) -> None:
+    """Logs what happens to tables when the labels of all nodes become `fresh` (by node)."""
+    words = trie.wants.shape[1]
+    wanted = np.zeros((LEVELS, 2, words), np.uint64)
+    label = np.full((LEVELS, 2), NONE, np.int32)
+    nodes, levels = np.zeros(2 * LEVELS, np.int64), np.ones(2 * LEVELS, np.int64)
+    waiting = 1
+    while waiting > 0:
+        waiting -= 1
+        v, level = nodes[waiting], levels[waiting]
+        label[level, 0] = trie.label[v] if trie.label[v] != NONE else label[level - 1, 0]
+        label[level, 1] = fresh[v] if fresh[v] != NONE else label[level - 1, 1]
+        for w in range(words):
+            wanted[level, :, w] = wanted[level - 1, 0, w] | trie.wants[v, w]
+        if label[level, 0] != label[level, 1] or label[level - 1, 0] != label[level - 1, 1]:
+            for x in range(len(labels.first) - 1):
+                _compare(trie, labels, log, x, v, label[level], label[level - 1], wanted[level], wanted[level - 1])
+        for side in (0, 1):
+            if trie.child[v, side] != NONE:
+                nodes[waiting], levels[waiting] = trie.child[v, side], level + 1
+                waiting += 1
+
+
+@kernel
+def list_entries(trie: Trie, labels: Labels, log: Log) -> None:
+    """Logs every entry of every switch as an addition, each switch's in the order of their dz."""
+    words = trie.wants.shape[1]
+    wanted = np.zeros((LEVELS, words), np.uint64)
+    label = np.full(LEVELS, NONE, np.int32)
+    nodes, levels = np.zeros(2 * LEVELS, np.int64), np.ones(2 * LEVELS, np.int64)
+    waiting = 1
+    while waiting > 0:
+        waiting -= 1
+        v, level = nodes[waiting], levels[waiting]
+        label[level] = trie.label[v] if trie.label[v] != NONE else label[level - 1]
+        for w in range(words):
+            wanted[level, w] = wanted[level - 1, w] | trie.wants[v, w]
+        for x in range(len(labels.first) - 1):
+            if differs(labels, x, label[level], wanted[level], label[level - 1], wanted[level - 1]):
+                _write(trie, labels, log, x, v, ADD, label[level], wanted[level])
+        for side in (1, 0):
+            if trie.child[v, side] != NONE:
+                nodes[waiting], levels[waiting] = trie.child[v, side], level + 1
+                waiting += 1
