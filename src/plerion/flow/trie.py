@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plerion.index.dzset import Lengths, Words
+from plerion.index.words import masked
 from plerion.kernel import kernel
 
 Ints = npt.NDArray[np.int64]
@@ -106,16 +107,6 @@ def _common_bits(a_high: np.uint64, a_low: np.uint64, b_high: np.uint64, b_low: 
 
 
 @kernel
-def _masked(high: np.uint64, low: np.uint64, length: int) -> tuple[np.uint64, np.uint64]:
-    """The key with all bits past `length` cleared."""
-    if length == 0:
-        return np.uint64(0), np.uint64(0)
-    if length <= 64:
-        return high >> np.uint64(64 - length) << np.uint64(64 - length), np.uint64(0)
-    return high, low >> np.uint64(128 - length) << np.uint64(128 - length)
-
-
-@kernel
 def _node(trie: Trie, high: np.uint64, low: np.uint64, length: int, parent: int) -> int:
     """A fresh node without marks, hung under `parent`."""
     n = trie.state[FREE_NODE]
@@ -124,7 +115,7 @@ def _node(trie: Trie, high: np.uint64, low: np.uint64, length: int, parent: int)
         trie.state[NODES] += 1
     else:
         trie.state[FREE_NODE] = trie.child[n, 0]
-    trie.high[n], trie.low[n] = _masked(high, low, length)
+    trie.high[n], trie.low[n] = masked(high, low, length)
     trie.length[n] = length
     trie.child[n, 0] = trie.child[n, 1] = NONE
     trie.label[n] = trie.record[n] = NONE

@@ -30,6 +30,16 @@ def after(high: np.uint64, low: np.uint64, length: int) -> tuple[np.uint64, np.u
 
 
 @kernel
+def masked(high: np.uint64, low: np.uint64, length: int) -> tuple[np.uint64, np.uint64]:
+    """The key with all bits past `length` cleared."""
+    if length == 0:
+        return np.uint64(0), np.uint64(0)
+    if length <= 64:
+        return high >> np.uint64(64 - length) << np.uint64(64 - length), np.uint64(0)
+    return high, low >> np.uint64(128 - length) << np.uint64(128 - length)
+
+
+@kernel
 def canonical(high: Words, low: Words, length: Lengths) -> int:
     """Sorts disjoint cells in place and joins halves that are both there. Returns how many are left."""
     order = np.argsort(low, kind="mergesort")
@@ -87,3 +97,12 @@ def grown2(array, room):  # type: ignore[no-untyped-def]
     larger = np.zeros((room, array.shape[1]), array.dtype)
     larger[: len(array)] = array
     return larger
+
+
+@kernel
+def cut_keys(high: Words, low: Words, length: Lengths) -> tuple[Words, Words]:
+    """The keys with all bits past each length cleared."""
+    cut_high, cut_low = np.empty_like(high), np.empty_like(low)
+    for i in range(len(high)):
+        cut_high[i], cut_low[i] = masked(high[i], low[i], np.int64(length[i]))
+    return cut_high, cut_low
