@@ -45,7 +45,10 @@ def test_imports_point_one_way() -> None:
 
 def test_every_contract_notices_its_violation(copied: Path) -> None:
     for layer, line in VIOLATIONS.values():
-        (copied / "src" / "plerion" / layer / "intruder.py").write_text(line + "\n")
+        folder = copied / "src" / "plerion" / layer
+        folder.mkdir(exist_ok=True)
+        (folder / "__init__.py").touch()
+        (folder / "intruder.py").write_text(line + "\n")
     outcome = lint_imports(copied)
     assert outcome.returncode == 1, outcome.stderr
     for contract in VIOLATIONS:
