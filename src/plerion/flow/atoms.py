@@ -117,56 +117,59 @@ def net(fabric: Fabric, topology: Topology) -> Net:
 
 
 class Scratch(NamedTuple):
-    """Memory that walks use again: copies by host, the walk that last used each slot, slots still to visit."""
+    """Memory that walks use again, and where they leave what they found.
 
-    copies: Ints
-    sent: Ints  # by slot: the walk that last sent out of it
-    came: Ints  # by slot: the walk that last came in by it
-    queue: Ints
-    stamp: Ints
+    The trail lists the slots that the event left by, each with its cause: the place in the trail of the slot by which it
+    had come to that switch, -1 at the first. Causes stand before their effects.
+    """
+
+    copies: Ints  # by host
+    came: Ints  # by slot: the number of the walk that last came in by it
+    queue: Ints  # places in the trail whose far end is still to be visited
+    trail: Ints
+    cause: Ints
+    trail_length: Ints  # one number
+    walks: Ints  # one number
 
 
 def scratch(net: Net) -> Scratch:
-    slots = len(net.switch_of)
     room = int((np.diff(net.first) ** 2).sum()) + 1
+    number, list_ = (lambda n: np.zeros(n, np.int64)), (lambda: np.empty(room, np.int64))
     return Scratch(
-        np.zeros(len(net.attachment), np.int64),
-        np.zeros(slots, np.int64),
-        np.zeros(slots, np.int64),
-        np.empty(room, np.int64),
-        np.zeros(1, np.int64),
+        number(len(net.attachment)), number(len(net.switch_of)), list_(), list_(), list_(), number(1), number(1)
     )
 
 
 @kernel
 def walk(net: Net, ports: Masks, matched: Rows, publisher: int, memory: Scratch) -> bool:
-    """Counts in `memory.copies` what reaches each host; False when the event comes in by one port twice.
+    """Leaves the event's copies and trail in `memory`; False when it comes in by one port twice, and stops there.
 
     `matched` is the row of `matches` for the event's atom; the compiled twin of `ModelNetwork.walk`.
     """
     memory.copies[:] = 0
-    memory.stamp[0] += 1
-    stamp = memory.stamp[0]
-    memory.queue[0] = net.attachment[publisher]
-    waiting = 1
-    while waiting > 0:
-        waiting -= 1
-        came = memory.queue[waiting]
-        if memory.came[came] == stamp:
+    memory.walks[0] += 1
+    came, cause, length, waiting = net.attachment[publisher], -1, 0, 0
+    while True:
+        if memory.came[came] == memory.walks[0]:
+            memory.trail_length[0] = length
             return False
-        memory.came[came] = stamp
+        memory.came[came] = memory.walks[0]
         x = net.switch_of[came]
         row, begin = matched[x], net.first[x]
-        if row < 0:
-            continue
-        for slot in range(begin, net.first[x + 1]):
+        for slot in range(begin, net.first[x + 1] if row >= 0 else begin):
             bit = (ports[row, (slot - begin) >> 6] >> np.uint64((slot - begin) & 63)) & np.uint64(1)
             if bit == 0 or slot == came:
                 continue
-            memory.sent[slot] = stamp
+            memory.trail[length], memory.cause[length] = slot, cause
             if net.host[slot] >= 0:
                 memory.copies[net.host[slot]] += 1
             elif net.peer_slot[slot] >= 0:
-                memory.queue[waiting] = net.peer_slot[slot]
+                memory.queue[waiting] = length
                 waiting += 1
-    return True
+            length += 1
+        if waiting == 0:
+            memory.trail_length[0] = length
+            return True
+        waiting -= 1
+        cause = memory.queue[waiting]
+        came = net.peer_slot[memory.trail[cause]]

@@ -106,3 +106,15 @@ def cut_keys(high: Words, low: Words, length: Lengths) -> tuple[Words, Words]:
     for i in range(len(high)):
         cut_high[i], cut_low[i] = masked(high[i], low[i], np.int64(length[i]))
     return cut_high, cut_low
+
+
+_DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
+_PLACE = np.zeros(64, np.int64)
+for _i in range(64):
+    _PLACE[(0x03F79D71B4CB0A89 << _i & 0xFFFFFFFFFFFFFFFF) >> 58] = _i
+
+
+@kernel
+def lowest_bit(word: np.uint64) -> int:
+    """The place (from the right) of the lowest bit that is set; the word is not 0."""
+    return _PLACE[((word & (~word + np.uint64(1))) * _DE_BRUIJN) >> np.uint64(58)]

@@ -1,0 +1,1 @@
+"""simnet: the embedded data plane. Bulk forwarding of millions of events through tables. After flow."""
