@@ -1,0 +1,40 @@
+"""Switches in memory: a change is in force when `apply` returns."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from plerion.flow.diff import Diff, Kind
+from plerion.flow.entry import Tables, no_tables
+from plerion.flow.fabric import Fabric
+from plerion.index.dzset import DzColumns
+
+_Key = tuple[int, int, int, int]  # switch, high, low, length
+
+
+class SimulatedSouthbound:
+    """Every switch's table as a dictionary, so a change costs what it changes."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        self._fabric = fabric
+        self._entries: dict[_Key, bytes] = {}
+
+    async def apply(self, change: Diff) -> None:
+        rows = zip(
+            change.switch.tolist(), change.dz.high.tolist(), change.dz.low.tolist(), change.dz.length.tolist(), strict=True
+        )
+        for key, kind, ports in zip(rows, change.kind.tolist(), change.ports, strict=True):
+            if kind == Kind.DELETE:
+                self._entries.pop(key, None)
+            else:
+                self._entries[key] = ports.tobytes()
+
+    async def tables(self) -> Tables:
+        if not self._entries:
+            return no_tables(self._fabric)
+        keys = sorted(self._entries)
+        switch, high, low, length = (np.array(column) for column in zip(*keys, strict=True))
+        ports = np.frombuffer(b"".join(self._entries[key] for key in keys), np.uint64)
+        first = np.searchsorted(switch, np.arange(self._fabric.switches + 1)).astype(np.int64)
+        dz = DzColumns(high.astype(np.uint64), low.astype(np.uint64), length.astype(np.uint8))
+        return Tables(self._fabric, first, dz, ports.reshape(len(keys), -1).copy())
