@@ -165,13 +165,22 @@ class _Splitter:
         return pieces
 
     def _apart(self, one: Product, other: Product) -> bool:
+        work = 0.5
         for attribute, taken in other.items():
             held = one.get(attribute)
-            if held is not None:
-                self._spend(0.5 + 0.2 * (len(held) + len(taken)))
+            if held is None:
+                continue
+            if held[0][0] >= taken[-1][1] or taken[0][0] >= held[-1][1]:
+                break
+            if len(held) > 1 or len(taken) > 1:
+                work += 0.3 * (len(held) + len(taken))
                 if not intersection(held, taken):
-                    return True
-        return False
+                    break
+        else:
+            self._spend(work)
+            return False
+        self._spend(work)
+        return True
 
     def _full(self, attribute: int) -> Intervals:
         return ((-math.inf, self.schema.ends[attribute]),)
@@ -190,7 +199,7 @@ def _leaf_work(leaf: Leaf, values: tuple[str, ...]) -> float:
     if not isinstance(leaf, Pattern):
         return 1 + len(getattr(leaf, "values", ()))
     # Without `_` a value costs a few calls of str; with it, a step a character.
-    return 0.4 * len(values) + (0.15 * sum(map(len, values)) if "_" in leaf.pattern else 0)
+    return 0.3 * len(values) + (0.15 * sum(map(len, values)) if "_" in leaf.pattern else 0)
 
 
 def _limited(products: Iterable[Product]) -> Region:

@@ -114,4 +114,11 @@ def _ranks(leaf: Leaf, attribute: Enumeration) -> Intervals:
 
 
 def _at_ranks(ranks: Iterable[int | None]) -> Intervals:
-    return union((float(rank), rank + 1.0) for rank in ranks if rank is not None)
+    runs: list[Interval] = []
+    low = high = -1
+    for rank in sorted(rank for rank in ranks if rank is not None):
+        if rank > high:
+            runs.append((float(low), float(high)))
+            low = rank
+        high = rank + 1
+    return (*runs[1:], (float(low), float(high))) if runs else ()
