@@ -1,0 +1,1 @@
+"""cli: one file a verb. Above everything else."""

@@ -1,0 +1,99 @@
+"""Options that several verbs share, and what they name, loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from plerion.content.errors import InputError
+from plerion.content.read import Interests, read_events, read_interests
+from plerion.controller.deploy import Deployment, deploy
+from plerion.controller.state import Settings
+from plerion.index.address import AddressPlan
+from plerion.index.codec import read_index
+from plerion.index.content_index import ContentIndex
+from plerion.index.cover import DEFAULT_BUDGET, MAX_BUDGET, NO_SAMPLE, EventSample, sample_of
+from plerion.index.encode import encode
+from plerion.routing.tree import DEFAULT_MAX_TREES
+from plerion.topology.graph import SwitchId, Topology
+from plerion.topology.read import load
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+IndexFile = Annotated[Path, typer.Option("--index", help="Content index, as `index build` writes it.")]
+EventsFile = Annotated[Path, typer.Option("--events", help="Events: CSV, .csv.gz or Parquet.")]
+SubscriptionsFile = Annotated[
+    Path, typer.Option("--subscriptions", help="Subscriptions: CSV or Parquet; id, host, filter or low/high columns.")
+]
+AdvertisementsFile = Annotated[
+    Path | None,
+    typer.Option("--advertisements", help="Who may send what; without it every host may send everything."),
+]
+TopologySource = Annotated[
+    str, typer.Option("--topology", help="A file (JSON, GraphML, topohub) or a name such as fat-tree:4 or ring:20.")
+]
+Budget = Annotated[int, typer.Option("--budget", min=1, max=MAX_BUDGET, help="Most dz that a cover may have.")]
+SampleFile = Annotated[
+    Path | None, typer.Option("--sample", help="Events that were seen; covers then waste less on them.")
+]
+MaxTrees = Annotated[int, typer.Option("--max-trees", min=1, help="Trees above this number are merged.")]
+Tcam = Annotated[
+    list[str] | None,
+    typer.Option("--tcam", help="Room of tables: a number for all switches, or s1=100; may be repeated."),
+]
+Ipv4 = Annotated[bool, typer.Option("--ipv4", help="Addresses from 239.128.0.0/9 (23 bits) instead of ff0e::/16.")]
+BUDGET = DEFAULT_BUDGET
+MAX_TREES = DEFAULT_MAX_TREES
+
+
+def sample(index: ContentIndex, path: Path | None) -> EventSample:
+    """The codes of the events in a file, for covers to weigh waste by."""
+    return NO_SAMPLE if path is None else sample_of(encode(index, read_events(path, index.schema).points))
+
+
+def limits(topology: Topology, given: list[str] | None) -> dict[SwitchId, int]:
+    """`--tcam 100 --tcam s1=20`: room by switch; a later word overrides an earlier one."""
+    found: dict[SwitchId, int] = {}
+    for word in given or []:
+        name, _, number = word.rpartition("=")
+        if not number.isdigit() or int(number) < 1 or (name and name not in topology.switches):
+            raise InputError(f"--tcam {word!r} names no room", "write a number of 1 or more, or switch=number")
+        found |= dict.fromkeys([SwitchId(name)] if name else topology.switches, int(number))
+    return found
+
+
+def interests(path: Path, index: ContentIndex) -> Interests:
+    return read_interests(path, index.schema)
+
+
+def deployment(
+    topology: str,
+    index_file: Path,
+    subscriptions: Path,
+    advertisements: Path | None,
+    budget: int,
+    max_trees: int,
+    tcam: list[str] | None,
+    sample_file: Path | None,
+) -> Deployment:
+    """Everything that `compile`, `verify` and `trace` are given, deployed."""
+    network, index = load(topology), read_index(index_file)
+    settings = Settings(network, index, budget, max_trees, limits(network, tcam))
+    announced = None if advertisements is None else interests(advertisements, index)
+    try:
+        return deploy(settings, interests(subscriptions, index), announced, sample(index, sample_file))
+    except InputError as error:
+        error.file = str(advertisements if "advertisement" in error.what else subscriptions)
+        raise
+
+
+def address_plan(index: ContentIndex, ipv4: bool) -> AddressPlan:
+    """The plan that an index is laid into; refuses one that has no room for its codes."""
+    plan = AddressPlan("ipv4" if ipv4 else "ipv6")
+    if index.bits > plan.capacity:
+        raise InputError(
+            f"the index has codes of {index.bits} bits, {plan.family} has room for {plan.capacity}",
+            f"build it with --bits {plan.capacity}",
+        )
+    return plan

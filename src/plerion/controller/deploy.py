@@ -1,0 +1,83 @@
+"""A whole deployment at once: what stepping through all its inputs would give, without the steps between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from plerion.content.errors import InputError, suggestion
+from plerion.content.read import Interests
+from plerion.controller.state import Settings, State, initial
+from plerion.flow.entry import Tables
+from plerion.flow.verify import Proof, verify
+from plerion.index.cover import NO_SAMPLE, Covers, EventSample, advertised, covers
+from plerion.index.dzset import EVERYTHING, DzSet
+from plerion.routing.interest import Advertisement, AdvertisementId
+from plerion.topology.graph import HostId
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Deployment:
+    """Subscriptions and advertisements on a network, and the tables that follow."""
+
+    state: State
+    subscriptions: Interests
+    covers: Covers
+    tables: Tables
+
+    @property
+    def hosts(self) -> Sequence[HostId]:
+        """The host of each subscription."""
+        return [HostId(host) for host in self.subscriptions.hosts]
+
+    @property
+    def sent(self) -> Mapping[HostId, DzSet]:
+        """What each publisher may send."""
+        found: dict[HostId, DzSet] = {}
+        for advertisement in self.state.announced.values():
+            found[advertisement.host] = found.get(advertisement.host, DzSet()) | advertisement.dz
+        return found
+
+    def proof(self) -> Proof:
+        """Whether every wanted delivery happens exactly once and every table keeps to its limit."""
+        return verify(self.tables, self.covers, self.hosts, self.sent, limits=self.state.settings.tcam)
+
+
+def deploy(
+    settings: Settings,
+    subscriptions: Interests,
+    advertisements: Interests | None = None,
+    sample: EventSample = NO_SAMPLE,
+) -> Deployment:
+    """Deploys everything; without advertisements every host may send every event."""
+    state = initial(settings)
+    _check_hosts(state, "subscription", subscriptions)
+    for announced in _announcements(state, advertisements, sample):
+        state.announced[announced.id] = announced
+    found = covers(settings.index, subscriptions.offsets, subscriptions.bounds, settings.budget, sample)
+    state.table.exact.load(found, [HostId(host) for host in subscriptions.hosts])
+    state.reroute()
+    return Deployment(state, subscriptions, found, state.table.tables())
+
+
+def _announcements(state: State, given: Interests | None, sample: EventSample) -> list[Advertisement]:
+    if given is None:
+        return [Advertisement(AdvertisementId(h), h, EVERYTHING) for h in state.settings.topology.hosts]
+    _check_hosts(state, "advertisement", given)
+    index, budget = state.settings.index, state.settings.budget
+    return [
+        Advertisement(
+            AdvertisementId(name),
+            HostId(host),
+            advertised(index, given.bounds[given.offsets[i] : given.offsets[i + 1]], budget, sample),
+        )
+        for i, (name, host) in enumerate(zip(given.ids, given.hosts, strict=True))
+    ]
+
+
+def _check_hosts(state: State, what: str, interests: Interests) -> None:
+    known = state.fabric.host_number
+    for row, host in enumerate(interests.hosts):
+        if host not in known:
+            what_is_wrong = f"{what} {interests.ids[row]!r} is at host {host!r}, which the topology does not have"
+            raise InputError(what_is_wrong, suggestion(host, known), None, row)

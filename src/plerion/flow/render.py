@@ -1,0 +1,63 @@
+"""Tables as text: the JSON of `plerion compile` and the lines that `ovs-ofctl add-flows` reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from plerion.flow.entry import FlowEntry, Tables
+from plerion.index.address import AddressPlan
+from plerion.topology.graph import HostId, SwitchId, Topology, ipv6, mac
+
+LastHop = Literal["raw", "rewrite"]
+Action = dict[str, Any]
+
+
+def actions(topology: Topology, switch: SwitchId, entry: FlowEntry, last_hop: LastHop) -> list[Action]:
+    """Where an event goes, in an order that a switch can follow one by one.
+
+    With `rewrite` the destination becomes the host's own before the host's port. What was set stays set for later
+    outputs, so ports that lead to switches come first.
+    """
+    sent: list[Action] = []
+    delivered: list[Action] = []
+    for number in sorted(entry.ports):
+        peer = topology.peer(switch, number)
+        if last_hop == "raw" or peer is None or peer.node not in topology.hosts:
+            sent.append({"output": number})
+        else:
+            host = HostId(peer.node)
+            own = {"eth_dst": mac(topology, host), "ipv6_dst": ipv6(topology, host)}
+            delivered += [{"set": own}, {"output": number}]
+    return sent + delivered
+
+
+def documents(tables: Tables, plan: AddressPlan, last_hop: LastHop) -> Iterator[tuple[SwitchId, list[dict[str, Any]]]]:
+    """Each switch with its entries, highest priority first."""
+    topology = tables.fabric.topology
+    for switch in topology.switches:
+        ordered = sorted(tables.entries(switch), key=lambda entry: (-entry.priority, entry.dz))
+        yield switch, [
+            {
+                "priority": entry.priority,
+                "match": {plan.field: str(plan.network(entry.dz))},
+                "actions": actions(topology, switch, entry, last_hop),
+            }
+            for entry in ordered
+        ]
+
+
+def ofctl_lines(tables: Tables, plan: AddressPlan, last_hop: LastHop) -> Iterator[tuple[SwitchId, str]]:
+    """One line an entry. The protocol is `udp6`: Open vSwitch silently turns `ipv6,udp` into IPv4."""
+    protocol, field = ("udp6", "ipv6_dst") if plan.family == "ipv6" else ("udp", "nw_dst")
+    for switch, entries in documents(tables, plan, last_hop):
+        for entry in entries:
+            steps = ",".join(_ofctl(action) for action in entry["actions"]) or "drop"
+            match = f"{protocol},{field}={entry['match'][plan.field]}"
+            yield switch, f"priority={entry['priority']},{match},actions={steps}"
+
+
+def _ofctl(action: Action) -> str:
+    if "output" in action:
+        return f"output:{action['output']}"
+    return ",".join(f"set_field:{value}->{name}" for name, value in action["set"].items())
