@@ -28,10 +28,11 @@ from numpy.typing import NDArray
 from plerion.content.errors import FilterError
 from plerion.content.filter import And, Constant, Expression, Filter, Leaf, Not, Or, Pattern
 from plerion.content.interval import Interval, Intervals, difference, intersection, union, where
+from plerion.content.like import work
 from plerion.content.schema import Enumeration, Schema
 
 MAX_BOXES: Final = 1_024
-MAX_WORK: Final = 25_000  # in steps of about a microsecond
+MAX_WORK: Final = 12_000  # in steps of about a microsecond
 
 Product: TypeAlias = Mapping[int, Intervals]
 Region: TypeAlias = list[Product]
@@ -165,7 +166,7 @@ class _Splitter:
         return pieces
 
     def _apart(self, one: Product, other: Product) -> bool:
-        work = 0.5
+        steps = 0.5
         for attribute, taken in other.items():
             held = one.get(attribute)
             if held is None:
@@ -173,13 +174,13 @@ class _Splitter:
             if held[0][0] >= taken[-1][1] or taken[0][0] >= held[-1][1]:
                 break
             if len(held) > 1 or len(taken) > 1:
-                work += 0.3 * (len(held) + len(taken))
+                steps += 0.3 * (len(held) + len(taken))
                 if not intersection(held, taken):
                     break
         else:
-            self._spend(work)
+            self._spend(steps)
             return False
-        self._spend(work)
+        self._spend(steps)
         return True
 
     def _full(self, attribute: int) -> Intervals:
@@ -196,10 +197,7 @@ class _Splitter:
 
 
 def _leaf_work(leaf: Leaf, values: tuple[str, ...]) -> float:
-    if not isinstance(leaf, Pattern):
-        return 1 + len(getattr(leaf, "values", ()))
-    # Without `_` a value costs a few calls of str; with it, a step a character.
-    return 0.3 * len(values) + (0.15 * sum(map(len, values)) if "_" in leaf.pattern else 0)
+    return work(leaf.pattern, values) if isinstance(leaf, Pattern) else 1 + len(getattr(leaf, "values", ()))
 
 
 def _limited(products: Iterable[Product]) -> Region:

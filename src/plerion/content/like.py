@@ -7,7 +7,7 @@ predicate made for many texts: without `_` a pattern is a prefix, some pieces in
 `str.find` does faster.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
 Element: TypeAlias = str | Literal[1, 0]  # a character, ANY_ONE or ANY_RUN
@@ -44,6 +44,17 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     return _automaton(parts) if ANY_ONE in parts else _pieces(parts)
 
 
+def work(pattern: str, texts: Sequence[str]) -> float:
+    """About how many microseconds `matcher` needs for all the texts."""
+    parts = elements(pattern)
+    if ANY_ONE in parts:
+        return 0.4 * len(texts) + 0.15 * sum(map(len, texts))
+    ends = parts[:1] + parts[-1:]
+    simple = parts.count(ANY_RUN) == 1 and ends[-1:] == [ANY_RUN]
+    contained = parts.count(ANY_RUN) == 2 and ends == [ANY_RUN, ANY_RUN]
+    return (0.12 if simple or contained else 0.4) * len(texts)
+
+
 def _automaton(parts: list[Element]) -> Callable[[str], bool]:
     stays, any_one, steps, at = 0, 0, dict[str, int](), 0
     for part in parts:
@@ -77,6 +88,10 @@ def _pieces(parts: list[Element]) -> Callable[[str], bool]:
     if len(pieces) == 1:
         return pieces[0].__eq__
     prefix, *middle, suffix = pieces
+    if not middle and not suffix:
+        return lambda text: text.startswith(prefix)
+    if len(middle) == 1 and not prefix and not suffix:
+        return lambda text: middle[0] in text
     shortest = len(prefix) + len(suffix)
 
     def accepts(text: str) -> bool:
