@@ -7,12 +7,15 @@ every machine rounding alike.
 """
 
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 
 from numba import njit
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+Int: TypeAlias = Any
+"""A whole number inside a kernel. Unchecked: NumPy's types cannot tell an element of an array from a slice."""
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:

@@ -6,6 +6,7 @@ from typing import IO
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
 from plerion.index.cover import Covers
@@ -29,7 +30,10 @@ def write_covers(file: IO[bytes], ids: tuple[str, ...], covers: Covers) -> None:
 
 def _write(file: IO[bytes], column: str, names: pa.Array, dz: DzColumns) -> None:
     schema = pa.schema([(column, names.type), ("dz", pa.string())])
-    options = pyarrow.csv.WriteOptions(quoting_style="needed", quoting_header="none")
+    plain = (
+        not pa.types.is_string(names.type) or not pc.any(pc.match_substring_regex(names, '[",\r\n]')).as_py()
+    )
+    options = pyarrow.csv.WriteOptions(quoting_style="none" if plain else "needed", quoting_header="none")
     with pyarrow.csv.CSVWriter(file, schema, write_options=options) as csv:
         for first in range(0, len(dz), _ROWS):
             rows = slice(first, first + _ROWS)

@@ -38,7 +38,8 @@ def compile_tables(
     sample: SampleFile = None,
     format: Annotated[str, typer.Option(help="json, or ofctl for `ovs-ofctl add-flows`.")] = "json",
     last_hop: Annotated[
-        str, typer.Option(help="raw: hosts read multicast; rewrite: the last switch sets the host's own address.")
+        str,
+        typer.Option(help="raw: hosts read multicast; rewrite: the last switch sets the host's own address."),
     ] = "raw",
     ipv4: Ipv4 = False,
     out: Annotated[str, typer.Option(help="- is standard output.")] = "-",
@@ -58,10 +59,15 @@ def compile_tables(
         plan = address_plan(found.state.settings.index, ipv4)
     with writer(out) as file:
         if format == "ofctl":
-            for switch, line in ofctl_lines(found.tables, plan, hop[last_hop]):
-                file.write(f"{switch} {line}\n".encode())
+            for line in ofctl_lines(found.tables, plan, hop[last_hop]):
+                file.write(f"{line}\n".encode())
             return
         file.write(b'{"switches": {')
         for i, (switch, entries) in enumerate(documents(found.tables, plan, hop[last_hop])):
-            file.write((b",\n" if i else b"\n") + msgspec.json.encode(switch) + b": " + msgspec.json.encode(entries))
+            file.write(
+                (b",\n" if i else b"\n") + msgspec.json.encode(switch) + b": " + msgspec.json.encode(entries)
+            )
         file.write(b"\n}}\n")
+
+
+command = compile_tables

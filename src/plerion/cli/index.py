@@ -9,7 +9,16 @@ import numpy as np
 import typer
 
 from plerion.cli.codes import write_codes, write_covers
-from plerion.cli.options import BUDGET, Budget, EventsFile, IndexFile, Json, SampleFile, SubscriptionsFile, sample
+from plerion.cli.options import (
+    BUDGET,
+    Budget,
+    EventsFile,
+    IndexFile,
+    Json,
+    SampleFile,
+    SubscriptionsFile,
+    sample,
+)
 from plerion.cli.output import print_facts, print_json, print_table, progress, writer
 from plerion.content.errors import InputError
 from plerion.content.read import read_events, read_interests
@@ -21,20 +30,26 @@ from plerion.index.encode import encode
 from plerion.index.propose import regular
 from plerion.index.selection import by_names
 
-app = typer.Typer(help="Build content indexes and look at what they do.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Build content indexes and look at what they do.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 @app.command()
 def build(
     schema: Annotated[Path, typer.Option(help="Schema: YAML with a list of attributes.")],
     out: Annotated[str, typer.Option(help="Where to write the index; - is standard output.")],
-    bits: Annotated[int, typer.Option(min=0, max=112, help="Bits of a code: 23 fit IPv4, 112 fit IPv6.")] = 23,
+    bits: Annotated[
+        int, typer.Option(min=0, max=112, help="Bits of a code: 23 fit IPv4, 112 fit IPv6.")
+    ] = 23,
     method: Annotated[str, typer.Option(help="How cuts are found; this release knows: regular.")] = "regular",
     select: Annotated[
         str, typer.Option(help="Attributes to spend bits on, separated by commas; none means all of them.")
     ] = "none",
     dimensions: Annotated[int | None, typer.Option(min=1, help="Keep this many of the selected.")] = None,
-    events: Annotated[Path | None, typer.Option(help="With subscriptions: say how well the index filters.")] = None,
+    events: Annotated[
+        Path | None, typer.Option(help="With subscriptions: say how well the index filters.")
+    ] = None,
     subscriptions: Annotated[Path | None, typer.Option(help="With events: say how well it filters.")] = None,
     budget: Budget = BUDGET,
     json: Json = False,
@@ -61,7 +76,9 @@ def build(
 
 
 def _selected(schema: Schema, text: str) -> tuple[int, ...]:
-    names = [] if text == "none" and "none" not in schema.names else [name.strip() for name in text.split(",")]
+    names = (
+        [] if text == "none" and "none" not in schema.names else [name.strip() for name in text.split(",")]
+    )
     return by_names(schema, names)
 
 
@@ -93,7 +110,9 @@ def evaluate(
         raise typer.Exit(1)
 
 
-def _evaluation(index: ContentIndex, events: Path, subscriptions: Path, budget: int) -> dict[str, int | float]:
+def _evaluation(
+    index: ContentIndex, events: Path, subscriptions: Path, budget: int
+) -> dict[str, int | float]:
     from plerion.matching.bitset import BitsetMatcher  # noqa: PLC0415 - kernels load slowly
     from plerion.matching.evaluate import evaluate as evaluated  # noqa: PLC0415 - kernels load slowly
 
@@ -138,3 +157,6 @@ def cover(
     enclosing = covers(found, wanted.offsets, wanted.bounds, budget, sample(found, sample_file))
     with writer(out) as file:
         write_covers(file, wanted.ids, enclosing)
+
+
+command = app

@@ -4,34 +4,56 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
+from importlib import import_module
 
 import typer
 
-from plerion.cli import bench, compile, demo, index, topology, trace, verify
 from plerion.cli.output import complain
 
-app = typer.Typer(
-    name="plerion",
-    help="Publish/subscribe whose filters run inside the network.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-app.add_typer(index.app, name="index")
-app.command("topology")(topology.topology)
-app.command("compile")(compile.compile_tables)
-app.command("verify")(verify.verify)
-app.command("trace")(trace.trace)
-app.command("bench")(bench.bench)
-app.command("demo")(demo.demo)
+VERBS = {
+    "index": "Build content indexes and look at what they do.",
+    "topology": "Show a network, or convert it.",
+    "compile": "Print the flow tables of every switch.",
+    "verify": "Prove that every wanted delivery happens exactly once, or show an event that refutes it.",
+    "trace": "Follow one event through the network, and see why it went where it went.",
+    "bench": "Measure the hot paths and compare with what they must reach.",
+    "demo": "Watch a fat-tree network deliver real weather events.",
+}
+
+
+def application(verb: str | None) -> typer.Typer:
+    """The command line with one verb loaded; the others are only listed, because the kernels load slowly."""
+    app = typer.Typer(
+        name="plerion",
+        help="Publish/subscribe whose filters run inside the network.",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+    for name, line in VERBS.items():
+        command = import_module(f"plerion.cli.{name}").command if name == verb else _listed
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name, help=line)
+        else:
+            app.command(name)(command) if name == verb else app.command(name, help=line)(command)
+    return app
+
+
+def _listed() -> None:
+    raise AssertionError("a verb that is only listed is not run")
 
 
 def run() -> None:
     """Exit codes: 0 fine, 1 the answer is no, 2 bad input."""
     warnings.showwarning = lambda message, *_, **__: complain(f"warning: {message}")
+    _without_traceback(application(sys.argv[1] if len(sys.argv) > 1 else None))
+
+
+def _without_traceback(work: Callable[[], None]) -> None:
     try:
-        app()
+        work()
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)

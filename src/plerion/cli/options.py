@@ -14,8 +14,9 @@ from plerion.controller.state import Settings
 from plerion.index.address import AddressPlan
 from plerion.index.codec import read_index
 from plerion.index.content_index import ContentIndex
-from plerion.index.cover import DEFAULT_BUDGET, MAX_BUDGET, NO_SAMPLE, EventSample, sample_of
+from plerion.index.cover import DEFAULT_BUDGET, MAX_BUDGET, NO_SAMPLE, sample_of
 from plerion.index.encode import encode
+from plerion.index.split import EventSample
 from plerion.routing.tree import DEFAULT_MAX_TREES
 from plerion.topology.graph import SwitchId, Topology
 from plerion.topology.read import load
@@ -24,16 +25,24 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 IndexFile = Annotated[Path, typer.Option("--index", help="Content index, as `index build` writes it.")]
 EventsFile = Annotated[Path, typer.Option("--events", help="Events: CSV, .csv.gz or Parquet.")]
 SubscriptionsFile = Annotated[
-    Path, typer.Option("--subscriptions", help="Subscriptions: CSV or Parquet; id, host, filter or low/high columns.")
+    Path,
+    typer.Option(
+        "--subscriptions", help="Subscriptions: CSV or Parquet; id, host, filter or low/high columns."
+    ),
 ]
 AdvertisementsFile = Annotated[
     Path | None,
     typer.Option("--advertisements", help="Who may send what; without it every host may send everything."),
 ]
 TopologySource = Annotated[
-    str, typer.Option("--topology", help="A file (JSON, GraphML, topohub) or a name such as fat-tree:4 or ring:20.")
+    str,
+    typer.Option(
+        "--topology", help="A file (JSON, GraphML, topohub) or a name such as fat-tree:4 or ring:20."
+    ),
 ]
-Budget = Annotated[int, typer.Option("--budget", min=1, max=MAX_BUDGET, help="Most dz that a cover may have.")]
+Budget = Annotated[
+    int, typer.Option("--budget", min=1, max=MAX_BUDGET, help="Most dz that a cover may have.")
+]
 SampleFile = Annotated[
     Path | None, typer.Option("--sample", help="Events that were seen; covers then waste less on them.")
 ]
@@ -42,7 +51,9 @@ Tcam = Annotated[
     list[str] | None,
     typer.Option("--tcam", help="Room of tables: a number for all switches, or s1=100; may be repeated."),
 ]
-Ipv4 = Annotated[bool, typer.Option("--ipv4", help="Addresses from 239.128.0.0/9 (23 bits) instead of ff0e::/16.")]
+Ipv4 = Annotated[
+    bool, typer.Option("--ipv4", help="Addresses from 239.128.0.0/9 (23 bits) instead of ff0e::/16.")
+]
 BUDGET = DEFAULT_BUDGET
 MAX_TREES = DEFAULT_MAX_TREES
 
@@ -58,7 +69,9 @@ def limits(topology: Topology, given: list[str] | None) -> dict[SwitchId, int]:
     for word in given or []:
         name, _, number = word.rpartition("=")
         if not number.isdigit() or int(number) < 1 or (name and name not in topology.switches):
-            raise InputError(f"--tcam {word!r} names no room", "write a number of 1 or more, or switch=number")
+            raise InputError(
+                f"--tcam {word!r} names no room", "write a number of 1 or more, or switch=number"
+            )
         found |= dict.fromkeys([SwitchId(name)] if name else topology.switches, int(number))
     return found
 

@@ -12,7 +12,9 @@ from plerion.topology.read import read_topology
 
 
 def topology(
-    source: Annotated[str, typer.Argument(help="A file, or a name such as fat-tree:4, ring:20, torus:4x4, line:3.")],
+    source: Annotated[
+        str, typer.Argument(help="A file, or a name such as fat-tree:4, ring:20, torus:4x4, line:3.")
+    ],
     json: Annotated[bool, typer.Option("--json", help="Print it in Plerion's own JSON format.")] = False,
     dot: Annotated[bool, typer.Option("--dot", help="Print it for Graphviz.")] = False,
 ) -> None:
@@ -31,4 +33,9 @@ def topology(
     else:
         parts = [len(part) for part in network.components()]
         facts = {"switches": len(network.switches), "hosts": len(network.hosts), "links": len(network.links)}
-        print_facts(source, {**facts, "connected parts": len(parts), "switches in the largest": max(parts, default=0)})
+        print_facts(
+            source, {**facts, "connected parts": len(parts), "switches in the largest": max(parts, default=0)}
+        )
+
+
+command = topology

@@ -35,7 +35,9 @@ def trace(
     index: IndexFile,
     subscriptions: SubscriptionsFile,
     publisher: Annotated[str, typer.Option("--publisher", help="The host that sends the event.")],
-    event: Annotated[str, typer.Option("--event", help="The event: temperature=31,room=attic, or a JSON object.")],
+    event: Annotated[
+        str, typer.Option("--event", help="The event: temperature=31,room=attic, or a JSON object.")
+    ],
     advertisements: AdvertisementsFile = None,
     budget: Budget = BUDGET,
     max_trees: MaxTrees = MAX_TREES,
@@ -51,7 +53,9 @@ def trace(
     found = deployment(topology, index, subscriptions, advertisements, budget, max_trees, tcam, sample)
     hosts = found.state.settings.topology.hosts
     if publisher not in hosts:
-        raise InputError(f"--publisher {publisher!r} is no host of the topology", suggestion(publisher, hosts))
+        raise InputError(
+            f"--publisher {publisher!r} is no host of the topology", suggestion(publisher, hosts)
+        )
     schema = found.state.settings.index.schema
     told = explain(found, point(schema, _event(schema, event)), HostId(publisher))
     plan = address_plan(found.state.settings.index, ipv4=False)
@@ -91,10 +95,18 @@ def _story(told: Explanation) -> str:
     for journey in told.journeys:
         lines.append(f"event {journey.code} from {told.publisher}")
         for hop in journey.hops:
-            entry = f"entry {hop.entry.dz or 'ε'} (priority {hop.entry.priority})" if hop.entry else "no entry"
+            entry = (
+                f"entry {hop.entry.dz or 'ε'} (priority {hop.entry.priority})" if hop.entry else "no entry"
+            )
             went = ", ".join(f"{port} → {peer}" for port, peer in hop.went) or "nowhere: dropped"
             lines.append(f"  {hop.switch} in {hop.in_port}: {entry}, out {went}")
             lines += [f"      for {name} at {host}" for name, host in hop.subscriptions]
-    lines += [f"  {host} received it {'and asked for it' if wanted else '(false positive)'}" for host, wanted in told.received]
+    lines += [
+        f"  {host} received it {'and asked for it' if wanted else '(false positive)'}"
+        for host, wanted in told.received
+    ]
     lines += [f"  {name} at {host} matches but did not receive it: {why}" for name, host, why in told.missing]
     return "\n".join(lines or [f"the event from {told.publisher} has no code in this index: it is not sent"])
+
+
+command = trace

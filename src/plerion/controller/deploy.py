@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plerion.content.errors import InputError, suggestion
@@ -10,8 +10,9 @@ from plerion.content.read import Interests
 from plerion.controller.state import Settings, State, initial
 from plerion.flow.entry import Tables
 from plerion.flow.verify import Proof, verify
-from plerion.index.cover import NO_SAMPLE, Covers, EventSample, advertised, covers
-from plerion.index.dzset import EVERYTHING, DzSet
+from plerion.index.cover import NO_SAMPLE, Covers, advertised, covers
+from plerion.index.dzset import EVERYTHING
+from plerion.index.split import EventSample
 from plerion.routing.interest import Advertisement, AdvertisementId
 from plerion.topology.graph import HostId
 
@@ -30,17 +31,11 @@ class Deployment:
         """The host of each subscription."""
         return [HostId(host) for host in self.subscriptions.hosts]
 
-    @property
-    def sent(self) -> Mapping[HostId, DzSet]:
-        """What each publisher may send."""
-        found: dict[HostId, DzSet] = {}
-        for advertisement in self.state.announced.values():
-            found[advertisement.host] = found.get(advertisement.host, DzSet()) | advertisement.dz
-        return found
-
     def proof(self) -> Proof:
         """Whether every wanted delivery happens exactly once and every table keeps to its limit."""
-        return verify(self.tables, self.covers, self.hosts, self.sent, limits=self.state.settings.tcam)
+        return verify(
+            self.tables, self.covers, self.hosts, self.state.sent(), limits=self.state.settings.tcam
+        )
 
 
 def deploy(
@@ -79,5 +74,7 @@ def _check_hosts(state: State, what: str, interests: Interests) -> None:
     known = state.fabric.host_number
     for row, host in enumerate(interests.hosts):
         if host not in known:
-            what_is_wrong = f"{what} {interests.ids[row]!r} is at host {host!r}, which the topology does not have"
+            what_is_wrong = (
+                f"{what} {interests.ids[row]!r} is at host {host!r}, which the topology does not have"
+            )
             raise InputError(what_is_wrong, suggestion(host, known), None, row)

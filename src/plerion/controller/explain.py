@@ -71,7 +71,9 @@ def explain(deployment: Deployment, point: Sequence[float], publisher: HostId) -
 def _journey(deployment: Deployment, network: ModelNetwork, code: Dz, publisher: HostId) -> ExplainedJourney:
     walked = network.walk(code, publisher)
     asking = _covering(deployment, code)
-    reached: dict[Port, frozenset[str]] = {}  # by the port where a hop came in: hosts that the event got to from there
+    reached: dict[
+        Port, frozenset[str]
+    ] = {}  # by the port where a hop came in: hosts that the event got to from there
     hops = []
     for hop in reversed(walked.hops):  # the nearest hops come first, so what lies beyond is known already
         peers = [(number, network.topology.peer(hop.switch, number)) for number in hop.out_ports]
@@ -83,7 +85,11 @@ def _journey(deployment: Deployment, network: ModelNetwork, code: Dz, publisher:
 
 
 def _hop(
-    deployment: Deployment, hop: Hop, went: tuple[tuple[int, Port], ...], beyond: frozenset[str], asking: Sequence[int]
+    deployment: Deployment,
+    hop: Hop,
+    went: tuple[tuple[int, Port], ...],
+    beyond: frozenset[str],
+    asking: Sequence[int],
 ) -> ExplainedHop:
     ids, hosts = deployment.subscriptions.ids, deployment.subscriptions.hosts
     behind = tuple((ids[i], HostId(hosts[i])) for i in asking if hosts[i] in beyond)
@@ -98,7 +104,7 @@ def _covering(deployment: Deployment, code: Dz) -> list[int]:
     return sorted(set(rows.tolist()))
 
 
-def _wanted(deployment: Deployment, point: np.ndarray) -> list[int]:  # type: ignore[type-arg]  # of floats
+def _wanted(deployment: Deployment, point: np.ndarray) -> list[int]:
     """Subscriptions that match the event exactly."""
     bounds = deployment.subscriptions.bounds
     inside = ((point >= bounds[:, :, 0]) & (point < bounds[:, :, 1])).all(axis=1)
@@ -114,7 +120,7 @@ def _why_not(
         return None
     if host == publisher:
         return "it sits at the publisher's own host, and a switch never sends an event back"
-    sent = deployment.sent.get(publisher)
+    sent = deployment.state.sent().get(publisher)
     if sent is None or not any(sent.covers(code) for code in codes):
         return f"{publisher} did not advertise such events"
     part = next(p for p in deployment.state.surviving.components() if _switch(deployment, publisher) in p)
@@ -136,7 +142,9 @@ def _journey_json(journey: ExplainedJourney, plan: AddressPlan) -> dict[str, Any
             {
                 "switch": hop.switch,
                 "in_port": hop.in_port,
-                "entry": None if hop.entry is None else {"dz": str(hop.entry.dz), "priority": hop.entry.priority},
+                "entry": None
+                if hop.entry is None
+                else {"dz": str(hop.entry.dz), "priority": hop.entry.priority},
                 "out": [{"port": port, "to": peer} for port, peer in hop.went],
                 "subscriptions": [{"id": name, "host": host} for name, host in hop.subscriptions],
             }

@@ -35,7 +35,9 @@ class Journal:
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute("PRAGMA synchronous = FULL")
             self._database.execute("CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT)")
-            self._database.execute("CREATE TABLE IF NOT EXISTS inputs (number INTEGER PRIMARY KEY, body BLOB)")
+            self._database.execute(
+                "CREATE TABLE IF NOT EXISTS inputs (number INTEGER PRIMARY KEY, body BLOB)"
+            )
             self._check(fingerprint(settings))
         except sqlite3.Error as error:
             raise JournalError(f"{path}: {error}: it is not a journal, or not writable") from None
@@ -75,9 +77,13 @@ class Journal:
         self._database.execute("INSERT OR IGNORE INTO about VALUES ('settings', ?)", (expected,))
         about = dict(self._database.execute("SELECT name, value FROM about").fetchall())
         if about["version"] != VERSION:
-            raise JournalError(f"{self._path}: version {about['version']}, this release reads version {VERSION}")
+            raise JournalError(
+                f"{self._path}: version {about['version']}, this release reads version {VERSION}"
+            )
         if about["settings"] != expected:
-            raise JournalError(f"{self._path}: written for another topology or index; give this one a file of its own")
+            raise JournalError(
+                f"{self._path}: written for another topology or index; give this one a file of its own"
+            )
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -92,5 +98,10 @@ class Journal:
 
 def fingerprint(settings: Settings) -> str:
     """Tells apart settings under which the same inputs would mean something else."""
-    document = (settings.topology.to_json(), settings.budget, settings.max_trees, sorted(settings.tcam.items()))
+    document = (
+        settings.topology.to_json(),
+        settings.budget,
+        settings.max_trees,
+        sorted(settings.tcam.items()),
+    )
     return sha256(msgspec.json.encode(document) + to_json(settings.index)).hexdigest()

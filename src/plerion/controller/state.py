@@ -17,7 +17,7 @@ from plerion.flow.fit import TreesDoNotFit
 from plerion.flow.limited import LimitedTable
 from plerion.index.content_index import ContentIndex
 from plerion.index.cover import DEFAULT_BUDGET
-from plerion.index.dzset import DzColumns
+from plerion.index.dzset import DzColumns, DzSet
 from plerion.routing.interest import Advertisement
 from plerion.routing.tree import DEFAULT_MAX_TREES, Forest, Spanning, forest, sources, spanning
 from plerion.topology.graph import HostId, Port, SwitchId, Topology
@@ -69,6 +69,13 @@ class State:
         yield from self.advertisements.values()
         yield from self.subscriptions.values()
 
+    def sent(self) -> dict[HostId, DzSet]:
+        """What each publisher may send."""
+        found: dict[HostId, DzSet] = {}
+        for advertisement in self.announced.values():
+            found[advertisement.host] = found.get(advertisement.host, DzSet()) | advertisement.dz
+        return found
+
     def survey(self) -> Diff:
         """After a failure or a return: what survives, and the change to the tables."""
         self.surviving = self.settings.topology.without(self.dead_switches, self.dead_links)
@@ -101,7 +108,9 @@ class State:
 
 def initial(settings: Settings) -> State:
     """A controller that has heard nothing yet."""
-    return State(settings, LimitedTable(fabric(settings.topology), settings.tcam), Forest(max_trees=settings.max_trees))
+    return State(
+        settings, LimitedTable(fabric(settings.topology), settings.tcam), Forest(max_trees=settings.max_trees)
+    )
 
 
 def host(state: State, name: str) -> HostId | None:

@@ -52,7 +52,7 @@ class Refuse:
 Effect = Install | Refuse
 
 
-class Refusal(ValueError):
+class Refusal(ValueError):  # noqa: N818 - an answer, not a mistake
     """Why an input cannot be."""
 
 
@@ -66,7 +66,7 @@ def step(state: State, received: Input) -> tuple[State, tuple[Effect, ...]]:
 
 
 @singledispatch
-def _take(received: Input, state: State) -> Diff:
+def _take(received: Input, state: State) -> Diff:  # noqa: ARG001 - the state is for those registered below
     raise Refusal(f"nothing is known of {type(received).__name__}")
 
 
@@ -162,7 +162,7 @@ def _settled(state: State, change: Callable[[], Diff]) -> Diff:
     return coalesced([first, state.reroute()]) if state.merged else first
 
 
-def _same(known: Input, received: Input, state: State) -> Diff:
+def _same(known: Input, received: Advertise | Subscribe, state: State) -> Diff:
     if known != received:
         raise Refusal(f"the id {received.id!r} is taken by another one; withdraw that first or choose an id")
     return no_change(state.fabric)

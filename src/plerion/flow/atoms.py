@@ -18,7 +18,7 @@ from plerion.flow.entry import Ints, Masks, Tables
 from plerion.flow.fabric import Fabric
 from plerion.index.dzset import DzColumns, Lengths, Words
 from plerion.index.words import after
-from plerion.kernel import kernel
+from plerion.kernel import Int, kernel
 from plerion.topology.graph import Port, SwitchId, Topology
 
 Rows = npt.NDArray[np.int32]
@@ -42,7 +42,9 @@ class Atoms:
 
 def atoms(parts: Sequence[DzColumns]) -> Atoms:
     """The atoms of all cells in all parts; at most two a cell and one more. Costs a sort."""
-    high, low, length = (np.concatenate([getattr(p, name) for p in parts]) for name in ("high", "low", "length"))
+    high, low, length = (
+        np.concatenate([getattr(p, name) for p in parts]) for name in ("high", "low", "length")
+    )
     end_high, end_low = _ends(high, low, length)
     ends_space = (end_high == 0) & (end_low == 0)
     keys_high = np.concatenate(([np.uint64(0)], high, end_high))
@@ -119,8 +121,8 @@ def net(fabric: Fabric, topology: Topology) -> Net:
 class Scratch(NamedTuple):
     """Memory that walks use again, and where they leave what they found.
 
-    The trail lists the slots that the event left by, each with its cause: the place in the trail of the slot by which it
-    had come to that switch, -1 at the first. Causes stand before their effects.
+    The trail lists the slots that the event left by, each with its cause: the place in the trail of the slot by which
+    it had come to that switch, -1 at the first. Causes stand before their effects.
     """
 
     copies: Ints  # by host
@@ -134,14 +136,16 @@ class Scratch(NamedTuple):
 
 def scratch(net: Net) -> Scratch:
     room = int((np.diff(net.first) ** 2).sum()) + 1
-    number, list_ = (lambda n: np.zeros(n, np.int64)), (lambda: np.empty(room, np.int64))
     return Scratch(
-        number(len(net.attachment)), number(len(net.switch_of)), list_(), list_(), list_(), number(1), number(1)
+        np.zeros(len(net.attachment), np.int64),
+        np.zeros(len(net.switch_of), np.int64),
+        *np.empty((3, room), np.int64),
+        *np.zeros((2, 1), np.int64),
     )
 
 
 @kernel
-def walk(net: Net, ports: Masks, matched: Rows, publisher: int, memory: Scratch) -> bool:
+def walk(net: Net, ports: Masks, matched: Rows, publisher: Int, memory: Scratch) -> bool:
     """Leaves the event's copies and trail in `memory`; False when it comes in by one port twice, and stops there.
 
     `matched` is the row of `matches` for the event's atom; the compiled twin of `ModelNetwork.walk`.

@@ -13,16 +13,16 @@ import numpy.typing as npt
 
 from plerion.flow.trie import NONE, Ints, Links, Masks, Trie
 from plerion.index.dzset import Lengths, Words
-from plerion.kernel import kernel
+from plerion.kernel import Int, kernel
 
 LEVELS = 128  # more than the bits of a dz, and so than the nodes on any path
 ADD, MODIFY, DELETE = 1, 2, 3
 
 
 class Log(NamedTuple):
-    """Changes as they are found. `count` may exceed the room: then nothing is lost but the tail, grow and repeat."""
+    """Changes as they are found. `rows` may exceed the room: then nothing is lost but the tail, grow and repeat."""
 
-    count: Ints  # one number
+    rows: Ints  # one number: how many changes were found
     switch: Ints
     high: Words
     low: Words
@@ -52,19 +52,19 @@ def log_with_room(rows: int, port_words: int) -> Log:
 
 @kernel
 def meets(one: Masks, other: Masks) -> bool:
-    for w in range(len(one)):
+    for w in range(len(one)):  # noqa: SIM110 - numba compiles no generators
         if one[w] & other[w] != 0:
             return True
     return False
 
 
 @kernel
-def _sends(labels: Labels, label: int, slot: int, wanted: Masks) -> bool:
+def _sends(labels: Labels, label: Int, slot: Int, wanted: Masks) -> bool:
     return label != NONE and meets(labels.behind[label, slot], wanted)
 
 
 @kernel
-def differs(labels: Labels, x: int, label_a: int, wanted_a: Masks, label_b: int, wanted_b: Masks) -> bool:
+def differs(labels: Labels, x: Int, label_a: Int, wanted_a: Masks, label_b: Int, wanted_b: Masks) -> bool:
     """Whether switch x sends by different ports under two (label, wanted hosts)."""
     for slot in range(labels.first[x], labels.first[x + 1]):
         if _sends(labels, label_a, slot, wanted_a) != _sends(labels, label_b, slot, wanted_b):
@@ -73,7 +73,7 @@ def differs(labels: Labels, x: int, label_a: int, wanted_a: Masks, label_b: int,
 
 
 @kernel
-def fill_ports(labels: Labels, x: int, label: int, wanted: Masks, out: Masks) -> None:
+def fill_ports(labels: Labels, x: Int, label: Int, wanted: Masks, out: Masks) -> None:
     """The ports of switch x as a set of its slots."""
     out[:] = 0
     begin = labels.first[x]
@@ -83,9 +83,11 @@ def fill_ports(labels: Labels, x: int, label: int, wanted: Masks, out: Masks) ->
 
 
 @kernel
-def _write(trie: Trie, labels: Labels, log: Log, x: int, n: int, kind: int, label: int, wanted: Masks) -> None:
-    row = log.count[0]
-    log.count[0] += 1
+def _write(
+    trie: Trie, labels: Labels, log: Log, x: Int, n: Int, kind: Int, label: Int, wanted: Masks
+) -> None:
+    row = log.rows[0]
+    log.rows[0] += 1
     if row >= len(log.kind):
         return
     log.switch[row], log.kind[row] = x, kind
@@ -98,7 +100,15 @@ def _write(trie: Trie, labels: Labels, log: Log, x: int, n: int, kind: int, labe
 
 @kernel
 def _compare(
-    trie: Trie, labels: Labels, log: Log, x: int, n: int, label: Links, above: Links, wanted: Masks, above_wanted: Masks
+    trie: Trie,
+    labels: Labels,
+    log: Log,
+    x: Int,
+    n: Int,
+    label: Links,
+    above: Links,
+    wanted: Masks,
+    above_wanted: Masks,
 ) -> None:
     """The change of switch x at node n; pairs are (old, new), of the node and of what is above it."""
     had = differs(labels, x, label[0], wanted[0], above[0], above_wanted[0])
@@ -113,7 +123,17 @@ def _compare(
 
 
 @kernel
-def flip(trie: Trie, labels: Labels, log: Log, n: int, host: int) -> None:
+def _wait_for_children(trie: Trie, v: Int, level: Int, nodes: Ints, levels: Ints, waiting: Int) -> Int:
+    """Puts the children on the stack, the upper half first: nodes come off in the order of their dz."""
+    for side in (1, 0):
+        if trie.child[v, side] != NONE:
+            nodes[waiting], levels[waiting] = trie.child[v, side], level + 1
+            waiting += 1
+    return waiting
+
+
+@kernel
+def flip(trie: Trie, labels: Labels, log: Log, n: Int, host: Int) -> None:
     """Logs what happens to tables when the host's mark at node n is set if it is clear, cleared if it is set."""
     words = trie.wants.shape[1]
     word, bit = host >> 6, np.uint64(1) << np.uint64(host & 63)
@@ -124,7 +144,7 @@ def flip(trie: Trie, labels: Labels, log: Log, n: int, host: int) -> None:
         return  # wanted above already: neither reading differs below
     nodes, levels = np.empty(2 * LEVELS, np.int64), np.empty(2 * LEVELS, np.int64)
     nodes[0], levels[0] = n, 1
-    waiting = 1
+    waiting: Int = 1
     route, known = np.full(len(labels.first) - 1, NONE, np.int64), np.int32(NONE)
     while waiting > 0:
         waiting -= 1
@@ -143,23 +163,24 @@ def flip(trie: Trie, labels: Labels, log: Log, n: int, host: int) -> None:
             if not same or (
                 route[x] != NONE and _toggles(labels, known, route[x], wanted[level - 1], wanted[level])
             ):
-                _compare(trie, labels, log, x, v, label[level], label[level - 1], wanted[level], wanted[level - 1])
+                _compare(
+                    trie, labels, log, x, v, label[level], label[level - 1], wanted[level], wanted[level - 1]
+                )
         if v == n or trie.wants[v, word] & bit == 0:
-            for side in (0, 1):
-                if trie.child[v, side] != NONE:
-                    nodes[waiting], levels[waiting] = trie.child[v, side], level + 1
-                    waiting += 1
+            waiting = _wait_for_children(trie, v, level, nodes, levels, waiting)
 
 
 @kernel
-def _toggles(labels: Labels, label: int, slot: int, above: Masks, here: Masks) -> bool:
+def _toggles(labels: Labels, label: Int, slot: Int, above: Masks, here: Masks) -> bool:
     """Whether the one slot that can change does, at the node or above it."""
     behind = labels.behind[label, slot]
-    return meets(behind, above[0]) != meets(behind, above[1]) or meets(behind, here[0]) != meets(behind, here[1])
+    return meets(behind, above[0]) != meets(behind, above[1]) or meets(behind, here[0]) != meets(
+        behind, here[1]
+    )
 
 
 @kernel
-def _find_route(labels: Labels, label: int, host: int, route: Ints) -> None:
+def _find_route(labels: Labels, label: Int, host: Int, route: Ints) -> None:
     """For each switch the slot that leads to the host, or NONE."""
     word, bit = host >> 6, np.uint64(1) << np.uint64(host & 63)
     for x in range(len(route)):
@@ -171,7 +192,7 @@ def _find_route(labels: Labels, label: int, host: int, route: Ints) -> None:
 
 
 @kernel
-def _look_up(trie: Trie, n: int, wanted: Masks, label: Links) -> None:
+def _look_up(trie: Trie, n: Int, wanted: Masks, label: Links) -> None:
     """Hosts wanted above node n (in both readings) and the label that holds there."""
     above = trie.parent[n]
     while above != NONE:
@@ -190,7 +211,7 @@ def relabel(trie: Trie, labels: Labels, log: Log, fresh: Links) -> None:
     wanted = np.zeros((LEVELS, 2, words), np.uint64)
     label = np.full((LEVELS, 2), NONE, np.int32)
     nodes, levels = np.zeros(2 * LEVELS, np.int64), np.ones(2 * LEVELS, np.int64)
-    waiting = 1
+    waiting: Int = 1
     while waiting > 0:
         waiting -= 1
         v, level = nodes[waiting], levels[waiting]
@@ -200,11 +221,10 @@ def relabel(trie: Trie, labels: Labels, log: Log, fresh: Links) -> None:
             wanted[level, :, w] = wanted[level - 1, 0, w] | trie.wants[v, w]
         if label[level, 0] != label[level, 1] or label[level - 1, 0] != label[level - 1, 1]:
             for x in range(len(labels.first) - 1):
-                _compare(trie, labels, log, x, v, label[level], label[level - 1], wanted[level], wanted[level - 1])
-        for side in (0, 1):
-            if trie.child[v, side] != NONE:
-                nodes[waiting], levels[waiting] = trie.child[v, side], level + 1
-                waiting += 1
+                _compare(
+                    trie, labels, log, x, v, label[level], label[level - 1], wanted[level], wanted[level - 1]
+                )
+        waiting = _wait_for_children(trie, v, level, nodes, levels, waiting)
 
 
 @kernel
@@ -214,7 +234,7 @@ def list_entries(trie: Trie, labels: Labels, log: Log) -> None:
     wanted = np.zeros((LEVELS, words), np.uint64)
     label = np.full(LEVELS, NONE, np.int32)
     nodes, levels = np.zeros(2 * LEVELS, np.int64), np.ones(2 * LEVELS, np.int64)
-    waiting = 1
+    waiting: Int = 1
     while waiting > 0:
         waiting -= 1
         v, level = nodes[waiting], levels[waiting]
@@ -224,7 +244,4 @@ def list_entries(trie: Trie, labels: Labels, log: Log) -> None:
         for x in range(len(labels.first) - 1):
             if differs(labels, x, label[level], wanted[level], label[level - 1], wanted[level - 1]):
                 _write(trie, labels, log, x, v, ADD, label[level], wanted[level])
-        for side in (1, 0):
-            if trie.child[v, side] != NONE:
-                nodes[waiting], levels[waiting] = trie.child[v, side], level + 1
-                waiting += 1
+        waiting = _wait_for_children(trie, v, level, nodes, levels, waiting)

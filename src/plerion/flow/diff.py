@@ -54,13 +54,14 @@ class Diff:
 
 def no_change(fabric: Fabric) -> Diff:
     none = np.empty(0, np.int64)
-    return Diff(fabric, none, DzColumns.of(()), none.astype(np.uint8), np.empty((0, fabric.port_words), np.uint64))
+    return Diff(
+        fabric, none, DzColumns.of(()), none.astype(np.uint8), np.empty((0, fabric.port_words), np.uint64)
+    )
 
 
 def diff(old: Tables, new: Tables) -> Diff:
     """The fewest changes that lead from `old` to `new`; `apply` is its inverse."""
-    keys = [_keys(old), _keys(new)]
-    common, at_old, at_new = np.intersect1d(*keys, assume_unique=True, return_indices=True)
+    common, at_old, at_new = np.intersect1d(_keys(old), _keys(new), assume_unique=True, return_indices=True)
     gone = np.setdiff1d(np.arange(len(old)), at_old, assume_unique=True)
     fresh = np.setdiff1d(np.arange(len(new)), at_new, assume_unique=True)
     changed = at_new[(old.ports[at_old] != new.ports[at_new]).any(axis=1)] if len(common) else at_new

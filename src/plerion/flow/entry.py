@@ -63,9 +63,9 @@ class Tables:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tables):
             return NotImplemented
-        mine = (self.first, self.dz.high, self.dz.low, self.dz.length, self.ports)
-        theirs = (other.first, other.dz.high, other.dz.low, other.dz.length, other.ports)
-        return self.fabric.topology == other.fabric.topology and all(map(np.array_equal, mine, theirs))
+        columns = [(t.first, t.dz.high, t.dz.low, t.dz.length, t.ports) for t in (self, other)]
+        same = all(np.array_equal(mine, theirs) for mine, theirs in zip(*columns, strict=True))
+        return same and self.fabric.topology == other.fabric.topology
 
     __hash__ = None  # type: ignore[assignment]  # holds arrays
 

@@ -23,7 +23,7 @@ from plerion.index.words import cut_keys, masked
 from plerion.kernel import kernel
 
 
-class TreesDoNotFit(ValueError):
+class TreesDoNotFit(ValueError):  # noqa: N818 - a state of affairs, not a mistake
     """No cut meets the limit with this many trees; `switch` is the number of the first such switch."""
 
     def __init__(self, switch: int, limit: int) -> None:
@@ -65,7 +65,9 @@ def _shortest(tables: Tables, safe: Sequence[tuple[Dz, int]]) -> Lengths:
     if len(np.unique(starts)) == len(starts):
         return bounds[np.searchsorted(starts, tables.dz.high, side="right") - 1]
     keys = [dz.start for dz, _ in safe]  # cells that differ past the 64th bit: rare, so plainly
-    at = np.searchsorted(np.array(keys, object), np.array([dz.start for dz in tables.dz], object), side="right")
+    at = np.searchsorted(
+        np.array(keys, object), np.array([dz.start for dz in tables.dz], object), side="right"
+    )
     return bounds[at.astype(np.int64) - 1]
 
 
@@ -101,7 +103,7 @@ def _cut(dz: DzColumns, ports: Masks, longest: Lengths) -> tuple[DzColumns, Mask
 
 
 @kernel
-def _tells(high: Words, low: Words, length: Lengths, ports: Masks) -> np.ndarray:  # type: ignore[type-arg]
+def _tells(high: Words, low: Words, length: Lengths, ports: Masks) -> np.ndarray:
     """Which entries say something else than their nearest shorter one."""
     kept = np.ones(len(high), np.bool_)
     above = np.empty(130, np.int64)

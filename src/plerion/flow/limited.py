@@ -76,7 +76,7 @@ class LimitedTable:
         exact = self.exact.tables()
         return fit(exact, self.limits, self._safe) if self._over().any() else exact
 
-    def _over(self) -> np.ndarray:  # type: ignore[type-arg]
+    def _over(self) -> np.ndarray:
         return (self.limits >= 0) & (self.exact.sizes > self.limits)
 
     def _fitted(self) -> Tables | None:
@@ -105,11 +105,11 @@ class LimitedTable:
         return coalesced([_rows(change, ~mine), diff(old, fitted)])
 
 
-def _rows(change: Diff, kept: np.ndarray) -> Diff:  # type: ignore[type-arg]
+def _rows(change: Diff, kept: np.ndarray) -> Diff:
     return Diff(change.fabric, change.switch[kept], change.dz[kept], change.kind[kept], change.ports[kept])
 
 
-def _only(tables: Tables, kept: np.ndarray) -> Tables:  # type: ignore[type-arg]
+def _only(tables: Tables, kept: np.ndarray) -> Tables:
     """The tables of some switches; the others empty."""
     sizes = np.diff(tables.first)
     rows = np.repeat(kept, sizes)

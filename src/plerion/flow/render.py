@@ -32,29 +32,38 @@ def actions(topology: Topology, switch: SwitchId, entry: FlowEntry, last_hop: La
     return sent + delivered
 
 
-def documents(tables: Tables, plan: AddressPlan, last_hop: LastHop) -> Iterator[tuple[SwitchId, list[dict[str, Any]]]]:
+def documents(
+    tables: Tables, plan: AddressPlan, last_hop: LastHop
+) -> Iterator[tuple[SwitchId, list[dict[str, Any]]]]:
     """Each switch with its entries, highest priority first."""
     topology = tables.fabric.topology
     for switch in topology.switches:
         ordered = sorted(tables.entries(switch), key=lambda entry: (-entry.priority, entry.dz))
-        yield switch, [
-            {
-                "priority": entry.priority,
-                "match": {plan.field: str(plan.network(entry.dz))},
-                "actions": actions(topology, switch, entry, last_hop),
-            }
-            for entry in ordered
-        ]
+        yield (
+            switch,
+            [
+                {
+                    "priority": entry.priority,
+                    "match": {plan.field: str(plan.network(entry.dz))},
+                    "actions": actions(topology, switch, entry, last_hop),
+                }
+                for entry in ordered
+            ],
+        )
 
 
-def ofctl_lines(tables: Tables, plan: AddressPlan, last_hop: LastHop) -> Iterator[tuple[SwitchId, str]]:
-    """One line an entry. The protocol is `udp6`: Open vSwitch silently turns `ipv6,udp` into IPv4."""
+def ofctl_lines(tables: Tables, plan: AddressPlan, last_hop: LastHop) -> Iterator[str]:
+    """Under a comment with each switch's name one line an entry, for `ovs-ofctl add-flows`.
+
+    The protocol is `udp6`: Open vSwitch silently turns `ipv6,udp` into IPv4.
+    """
     protocol, field = ("udp6", "ipv6_dst") if plan.family == "ipv6" else ("udp", "nw_dst")
     for switch, entries in documents(tables, plan, last_hop):
+        yield f"# {switch}"
         for entry in entries:
             steps = ",".join(_ofctl(action) for action in entry["actions"]) or "drop"
             match = f"{protocol},{field}={entry['match'][plan.field]}"
-            yield switch, f"priority={entry['priority']},{match},actions={steps}"
+            yield f"priority={entry['priority']},{match},actions={steps}"
 
 
 def _ofctl(action: Action) -> str:

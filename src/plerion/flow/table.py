@@ -15,14 +15,14 @@ from plerion.flow.fabric import Fabric
 from plerion.flow.trie import NONE, Trie, count_down, count_up, empty_trie, find, insert, prune, with_room
 from plerion.index.cover import Covers
 from plerion.index.dzset import DzColumns, Lengths, Words
-from plerion.kernel import kernel
+from plerion.kernel import Int, kernel
 from plerion.routing.tree import Source, Spanning
-from plerion.topology.graph import HostId, SwitchId
+from plerion.topology.graph import HostId, NodeId, SwitchId
 
 Ints = npt.NDArray[np.int64]
 
 
-class UnknownInterest(KeyError):
+class UnknownInterest(KeyError):  # noqa: N818 - reads as what it is
     """Asked to take away a subscription that was never put in."""
 
 
@@ -55,7 +55,9 @@ class NetworkTable:
         number = self.fabric.host_number[host]
         nodes = _find_all(self._trie, dz.high, dz.low, dz.length, number)
         if len(nodes) and nodes.min() == NONE:
-            raise UnknownInterest(f"{host} has no subscription to {dz.dz(int(nodes.argmin())) or 'the whole space'}")
+            raise UnknownInterest(
+                f"{host} has no subscription to {dz.dz(int(nodes.argmin())) or 'the whole space'}"
+            )
         last = _leave(self._trie, nodes, number)
         change = self._logged(lambda log: _flip_all(self._trie, self._labels, log, last, number))
         _clear_wants(self._trie, last, number)
@@ -68,7 +70,9 @@ class NetworkTable:
         _enter_many(self._trie, covers.offsets, covers.dz.high, covers.dz.low, covers.dz.length, numbers)
         self.sizes = np.diff(self.tables().first)
 
-    def route(self, sources: Iterable[Source], spanning: Callable[[SwitchId], Spanning], version: object) -> Diff:
+    def route(
+        self, sources: Iterable[Source], spanning: Callable[[SwitchId], Spanning], version: object
+    ) -> Diff:
         """Publishers and trees are now these; `version` names the surviving topology that `spanning` speaks of."""
         listed = list(sources)
         ids = self._label_ids(listed, spanning, version)
@@ -83,7 +87,7 @@ class NetworkTable:
     def tables(self) -> Tables:
         """All entries of all switches now. Linear in the trie."""
         log = self._filled(lambda log: delta.list_entries(self._trie, self._labels, log))
-        rows = int(log.count[0])
+        rows = int(log.rows[0])
         order = np.argsort(log.switch[:rows], kind="stable")
         first = np.searchsorted(log.switch[:rows][order], np.arange(self.fabric.switches + 1))
         dz = DzColumns(log.high[order], log.low[order], log.length[order])
@@ -97,15 +101,15 @@ class NetworkTable:
     def _filled(self, work: Callable[[Log], None]) -> Log:
         """Runs `work`, again with more room as long as it finds more changes than the log holds."""
         while True:
-            self._log.count[0] = 0
+            self._log.rows[0] = 0
             work(self._log)
-            if self._log.count[0] <= len(self._log.kind):
+            if self._log.rows[0] <= len(self._log.kind):
                 return self._log
-            self._log = log_with_room(2 * int(self._log.count[0]), self.fabric.port_words)
+            self._log = log_with_room(2 * int(self._log.rows[0]), self.fabric.port_words)
 
     def _logged(self, work: Callable[[Log], None]) -> Diff:
         log = self._filled(work)
-        rows = int(log.count[0])
+        rows = int(log.rows[0])
         if rows == 0:
             return no_change(self.fabric)
         kind, switch = log.kind[:rows].copy(), log.switch[:rows].copy()
@@ -137,8 +141,13 @@ class NetworkTable:
             more[: len(self._labels.behind)] = self._labels.behind
             self._labels = self._labels._replace(behind=more)
         words = np.zeros((len(self.fabric.port), self.fabric.host_words), np.uint64)
+        reached: dict[
+            NodeId, int
+        ] = {}  # by switch: the hosts of its part of the network, all its ports together
         for port, mask in behind.items():
-            if publishers & ~mask:  # someone on the near side sends through this port
+            reached[port.node] = reached.get(port.node, 0) | mask
+        for port, mask in behind.items():
+            if publishers & reached[port.node] & ~mask:  # someone on the near side sends through this port
                 words[self.fabric.slot(port)] = [mask >> (64 * w) & _WORD for w in range(words.shape[1])]
         self._labels.behind[label] = words
 
@@ -148,7 +157,7 @@ _GROWTH = np.array([0, 1, 0, -1])  # by Kind
 
 
 @kernel
-def _enter(trie: Trie, high: Words, low: Words, length: Lengths, host: int) -> Ints:
+def _enter(trie: Trie, high: Words, low: Words, length: Lengths, host: Int) -> Ints:
     """Nodes where the host's first subscription arrives."""
     first = np.empty(len(high), np.int64)
     found = 0
@@ -168,7 +177,7 @@ def _enter_many(trie: Trie, offsets: Ints, high: Words, low: Words, length: Leng
 
 
 @kernel
-def _find_all(trie: Trie, high: Words, low: Words, length: Lengths, host: int) -> Ints:
+def _find_all(trie: Trie, high: Words, low: Words, length: Lengths, host: Int) -> Ints:
     """The nodes of the cells; NONE where the host wants no such cell."""
     nodes = np.empty(len(high), np.int64)
     word, bit = host >> 6, np.uint64(1) << np.uint64(host & 63)
@@ -180,7 +189,7 @@ def _find_all(trie: Trie, high: Words, low: Words, length: Lengths, host: int) -
 
 
 @kernel
-def _leave(trie: Trie, nodes: Ints, host: int) -> Ints:
+def _leave(trie: Trie, nodes: Ints, host: Int) -> Ints:
     """Nodes that the host's last subscription leaves."""
     last = np.empty(len(nodes), np.int64)
     found = 0
@@ -192,19 +201,19 @@ def _leave(trie: Trie, nodes: Ints, host: int) -> Ints:
 
 
 @kernel
-def _flip_all(trie: Trie, labels: Labels, log: Log, nodes: Ints, host: int) -> None:
+def _flip_all(trie: Trie, labels: Labels, log: Log, nodes: Ints, host: Int) -> None:
     for n in nodes:
         delta.flip(trie, labels, log, n, host)
 
 
 @kernel
-def _set_wants(trie: Trie, nodes: Ints, host: int) -> None:
+def _set_wants(trie: Trie, nodes: Ints, host: Int) -> None:
     for n in nodes:
         trie.wants[n, host >> 6] |= np.uint64(1) << np.uint64(host & 63)
 
 
 @kernel
-def _clear_wants(trie: Trie, nodes: Ints, host: int) -> None:
+def _clear_wants(trie: Trie, nodes: Ints, host: Int) -> None:
     for n in nodes:
         trie.wants[n, host >> 6] &= ~(np.uint64(1) << np.uint64(host & 63))
         prune(trie, n)

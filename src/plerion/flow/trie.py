@@ -18,14 +18,14 @@ adding or removing a node without marks changes no table. Nodes live in arrays t
 `state` holds the few numbers that change. `delta` computes what a change of marks does to tables.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from plerion.index.dzset import Lengths, Words
 from plerion.index.words import masked
-from plerion.kernel import kernel
+from plerion.kernel import Int, kernel
 
 Ints = npt.NDArray[np.int64]
 Links = npt.NDArray[np.int32]
@@ -52,7 +52,7 @@ class Trie(NamedTuple):
 
 
 def empty_trie(host_words: int, room: int = 1024) -> Trie:
-    trie = Trie(
+    return Trie(
         np.array([1, NONE, 0, NONE], np.int64),
         np.zeros(room, np.uint64),
         np.zeros(room, np.uint64),
@@ -64,35 +64,38 @@ def empty_trie(host_words: int, room: int = 1024) -> Trie:
         np.full(room, NONE, np.int32),
         np.full((room, 3), NONE, np.int32),
     )
-    return trie
 
 
 def with_room(trie: Trie, cells: int) -> Trie:
     """The same trie with room for `cells` more insertions; arrays double, so growth is paid once a node."""
     nodes, records = int(trie.state[NODES]) + 2 * cells, int(trie.state[RECORDS]) + cells
-    by_node = {name: len(trie.high) < nodes for name in Trie._fields[1:-1]} | {"records": len(trie.records) < records}
+    by_node = {name: len(trie.high) < nodes for name in Trie._fields[1:-1]} | {
+        "records": len(trie.records) < records
+    }
     needed = {"records": records}
     grown = {
-        name: _doubled(getattr(trie, name), needed.get(name, nodes)) for name, short in by_node.items() if short
+        name: _doubled(getattr(trie, name), needed.get(name, nodes))
+        for name, short in by_node.items()
+        if short
     }
     return trie._replace(**grown)
 
 
-def _doubled(array: npt.NDArray[np.generic], room: int) -> npt.NDArray[np.generic]:
+def _doubled(array: npt.NDArray[Any], room: int) -> Any:
     larger = np.empty((max(room, 2 * len(array)), *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     return larger
 
 
 @kernel
-def _bit(high: np.uint64, low: np.uint64, place: int) -> int:
+def _bit(high: np.uint64, low: np.uint64, place: Int) -> Int:
     if place < 64:
         return np.int64((high >> np.uint64(63 - place)) & np.uint64(1))
     return np.int64((low >> np.uint64(127 - place)) & np.uint64(1))
 
 
 @kernel
-def _common_bits(a_high: np.uint64, a_low: np.uint64, b_high: np.uint64, b_low: np.uint64) -> int:
+def _common_bits(a_high: np.uint64, a_low: np.uint64, b_high: np.uint64, b_low: np.uint64) -> Int:
     """How many leading bits two keys share."""
     differing, common = a_high ^ b_high, 0
     if differing == 0:
@@ -107,9 +110,9 @@ def _common_bits(a_high: np.uint64, a_low: np.uint64, b_high: np.uint64, b_low: 
 
 
 @kernel
-def _node(trie: Trie, high: np.uint64, low: np.uint64, length: int, parent: int) -> int:
+def _node(trie: Trie, high: np.uint64, low: np.uint64, length: Int, parent: Int) -> Int:
     """A fresh node without marks, hung under `parent`."""
-    n = trie.state[FREE_NODE]
+    n: Int = trie.state[FREE_NODE]
     if n == NONE:
         n = trie.state[NODES]
         trie.state[NODES] += 1
@@ -126,13 +129,13 @@ def _node(trie: Trie, high: np.uint64, low: np.uint64, length: int, parent: int)
 
 
 @kernel
-def _hang(trie: Trie, n: int, parent: int) -> None:
+def _hang(trie: Trie, n: Int, parent: Int) -> None:
     trie.parent[n] = parent
     trie.child[parent, _bit(trie.high[n], trie.low[n], np.int64(trie.length[parent]))] = n
 
 
 @kernel
-def find(trie: Trie, high: np.uint64, low: np.uint64, length: int) -> int:
+def find(trie: Trie, high: np.uint64, low: np.uint64, length: Int) -> Int:
     """The node of this dz, or NONE."""
     n = 0
     while n != NONE and trie.length[n] < length:
@@ -143,7 +146,7 @@ def find(trie: Trie, high: np.uint64, low: np.uint64, length: int) -> int:
 
 
 @kernel
-def insert(trie: Trie, high: np.uint64, low: np.uint64, length: int) -> int:
+def insert(trie: Trie, high: np.uint64, low: np.uint64, length: Int) -> Int:
     """The node of this dz, made if need be; at most two nodes are added."""
     n = 0
     while trie.length[n] < length:
@@ -161,7 +164,7 @@ def insert(trie: Trie, high: np.uint64, low: np.uint64, length: int) -> int:
 
 
 @kernel
-def prune(trie: Trie, n: int) -> None:
+def prune(trie: Trie, n: Int) -> None:
     """Takes the node and, if need be, its parent away where they have neither marks nor two children."""
     while n > 0 and trie.parent[n] != FREED and trie.record[n] == NONE and trie.label[n] == NONE:
         if trie.child[n, 0] != NONE and trie.child[n, 1] != NONE:
@@ -179,7 +182,7 @@ def prune(trie: Trie, n: int) -> None:
 
 
 @kernel
-def count_up(trie: Trie, n: int, host: int) -> bool:
+def count_up(trie: Trie, n: Int, host: Int) -> bool:
     """One more subscription of the host to this very dz; whether it is the first. Leaves `wants` alone."""
     r = trie.record[n]
     while r != NONE:
@@ -199,7 +202,7 @@ def count_up(trie: Trie, n: int, host: int) -> bool:
 
 
 @kernel
-def count_down(trie: Trie, n: int, host: int) -> bool:
+def count_down(trie: Trie, n: Int, host: Int) -> bool:
     """One subscription fewer; whether it was the last. Leaves `wants` alone."""
     before, r = NONE, trie.record[n]
     while trie.records[r, 0] != host:

@@ -23,7 +23,7 @@ from plerion.flow.entry import Ints, Masks, Tables
 from plerion.index.cover import Covers
 from plerion.index.dz import MAX_LENGTH, Dz
 from plerion.index.dzset import DzColumns, DzSet
-from plerion.kernel import kernel
+from plerion.kernel import Int, kernel
 from plerion.topology.graph import HostId, SwitchId, Topology
 
 Fault = Literal["lost", "doubled", "looping", "table full"]
@@ -91,7 +91,7 @@ def verify(
     _add_up(sends, np.array([host for host, _ in sent], np.int64), space.first[2], space.last[2])
     network = net(fabric, topology or fabric.topology)
     found = _check(network, tables.ports, rows, wanted, sends, scratch(network))
-    good, bad, fault, atom, publisher, host = found
+    good, bad, fault, atom, publisher, host = map(int, found)
     if fault == _NO_FAULT:
         return Proof(len(space), good, bad)
     names = fabric.topology.hosts
@@ -113,7 +113,7 @@ def _add_up(counts: Counts, owner: Ints, first: Ints, last: Ints) -> None:
 @kernel
 def _check(
     net: Net, ports: Masks, rows: Rows, wanted: Counts, sends: Counts, memory: Scratch
-) -> tuple[int, int, int, int, int, int]:
+) -> tuple[Int, Int, Int, Int, Int, Int]:
     """Walks every atom from every publisher: wanted and unwanted deliveries, and the first fault with its place."""
     good, bad = 0, 0
     for atom in range(len(rows)):
@@ -129,6 +129,8 @@ def _check(
                     return good, bad, _DOUBLED, atom, publisher, host
                 if want and copies == 0:
                     return good, bad, _LOST, atom, publisher, host
-                good += np.int64(want)
-                bad += np.int64(copies == 1 and not want)
+                if want:
+                    good += 1
+                elif copies == 1:
+                    bad += 1
     return good, bad, _NO_FAULT, -1, -1, -1

@@ -18,7 +18,9 @@ Family = Literal["ipv6", "ipv4"]
 
 _PREFIX: dict[Family, Network] = {
     "ipv6": IPv6Network("ff0e::/16"),  # global multicast, not permanently assigned
-    "ipv4": IPv4Network("239.128.0.0/9"),  # administratively scoped; 23 bits, as many as a multicast MAC keeps
+    "ipv4": IPv4Network(
+        "239.128.0.0/9"
+    ),  # administratively scoped; 23 bits, as many as a multicast MAC keeps
 }
 
 
@@ -68,4 +70,6 @@ class AddressPlan:
         if given.version != room.version or not given.subnet_of(room):  # type: ignore[arg-type]  # version checked
             raise DzError(f"{given} is not inside {room}")
         length = given.prefixlen - room.prefixlen
-        return Dz(int(given.network_address) >> (room.max_prefixlen - given.prefixlen) & ((1 << length) - 1), length)
+        return Dz(
+            int(given.network_address) >> (room.max_prefixlen - given.prefixlen) & ((1 << length) - 1), length
+        )

@@ -12,7 +12,7 @@ from plerion.content.box import Box
 from plerion.content.schema import Attribute, Number, Schema
 from plerion.index.content_index import Cluster, ContentIndex
 from plerion.index.cuts import ContentIndexError, Cuts, equal_cuts
-from plerion.index.dz import Dz
+from plerion.index.dz import MAX_LENGTH, Dz
 
 FORMAT = "plerion-index"
 VERSION = 1
@@ -94,12 +94,16 @@ def _cluster_out(schema: Schema, cluster: Cluster) -> _Cluster:
 
 
 def _cluster_in(schema: Schema, cluster: _Cluster) -> Cluster:
+    if len(cluster.order) > MAX_LENGTH:
+        raise ContentIndexError(f"a bit order has at most {MAX_LENGTH} bits, not {len(cluster.order)}")
     order = tuple(schema.position(name) for name in cluster.order)
     known = set(schema.names)
     for name in (*cluster.cuts, *cluster.box):
         if name not in known:
             raise ContentIndexError(f"a cluster speaks of {name!r}, which the schema does not have")
-    cuts = tuple(_cuts_in(a, order.count(i), cluster.cuts.get(a.name)) for i, a in enumerate(schema.attributes))
+    cuts = tuple(
+        _cuts_in(a, order.count(i), cluster.cuts.get(a.name)) for i, a in enumerate(schema.attributes)
+    )
     ranges = [cluster.box.get(name, (None, None)) for name in schema.names]
     box = Box(
         tuple(-inf if low is None else low for low, _ in ranges),

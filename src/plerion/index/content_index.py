@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import inf
 
 import numpy as np
@@ -22,7 +23,7 @@ import numpy.typing as npt
 
 from plerion.content.box import Box
 from plerion.content.schema import Schema
-from plerion.index.cuts import ContentIndexError, Cuts
+from plerion.index.cuts import ContentIndexError, Cuts, equal_cuts
 from plerion.index.dz import MAX_LENGTH, Dz
 
 
@@ -37,7 +38,9 @@ class Cluster:
 
     def __post_init__(self) -> None:
         if self.length > MAX_LENGTH:
-            raise ContentIndexError(f"a code has at most {MAX_LENGTH} bits, not {self.length}: use fewer bits")
+            raise ContentIndexError(
+                f"a code has at most {MAX_LENGTH} bits, not {self.length}: use fewer bits"
+            )
         for attribute, cuts in enumerate(self.cuts):
             if self.order.count(attribute) != cuts.bits:
                 raise ContentIndexError(
@@ -83,9 +86,17 @@ class ContentIndex:
         width = len(self.schema.attributes)
         for cluster in self.clusters:
             if len(cluster.cuts) != width or len(cluster.box.lows) != width:
-                raise ContentIndexError(f"cluster {str(cluster.id)!r} does not have the schema's {width} attributes")
+                raise ContentIndexError(
+                    f"cluster {str(cluster.id)!r} does not have the schema's {width} attributes"
+                )
+            for attribute, cuts in zip(self.schema.attributes, cluster.cuts, strict=True):
+                right = equal_cuts(attribute, 0)
+                if (cuts.log, cuts.discrete) != (right.log, right.discrete):
+                    raise ContentIndexError(
+                        f"the cuts of {attribute.name!r} are for another kind of attribute"
+                    )
         ids = sorted(cluster.id for cluster in self.clusters)
-        for one, other in zip(ids, ids[1:], strict=False):
+        for one, other in pairwise(ids):
             if one.covers(other):
                 raise ContentIndexError(f"cluster id {str(other)!r} begins with cluster id {str(one)!r}")
 

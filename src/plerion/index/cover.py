@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -78,7 +79,7 @@ def covers(
     if len(index.clusters) == 1 and index.whole:
         return _covers_in(index.clusters[0], offsets, bounds, budget, sample)
     parts = []
-    for first, last in zip(offsets[:-1], offsets[1:], strict=True):
+    for first, last in pairwise(offsets.tolist()):
         boxes = bounds[first:last]
         parts.append(_covers_in(index.home(boxes), np.array([0, len(boxes)]), boxes, budget, sample))
     return _joined(parts)
@@ -126,7 +127,13 @@ def _grid(cluster: Cluster) -> Grid:
         size.append(size[-1].copy())
         size[-1][j] >>= 1
     high, low = cluster.id.key()
-    return Grid(np.uint64(high), np.uint64(low), cluster.id.length, np.array(order, np.int64), np.array(size, np.int64))
+    return Grid(
+        np.uint64(high),
+        np.uint64(low),
+        cluster.id.length,
+        np.array(order, np.int64),
+        np.array(size, np.int64),
+    )
 
 
 @kernel
@@ -137,7 +144,8 @@ def cell_ranges(plan: CellPlan, bounds: Floats) -> Ints:
     for j in range(len(plan.attribute)):
         for box in range(len(bounds)):
             high = bounds[box, plan.attribute[j], 1]
-            last[box] = high - 1.0 if plan.discrete[j] and high != np.inf else np.nextafter(high, -np.inf)
+            whole = plan.discrete[j] and np.isfinite(high)
+            last[box] = np.ceil(high) - 1.0 if whole else np.nextafter(high, -np.inf)
         fill_cells(plan, j, bounds[:, plan.attribute[j], 0], ranges[:, j, 0])
         fill_cells(plan, j, last, ranges[:, j, 1])
     return ranges

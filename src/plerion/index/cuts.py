@@ -17,7 +17,8 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from dataclasses import dataclass
-from math import nextafter
+from math import ceil, isfinite, nextafter
+from sys import float_info
 
 import numpy as np
 import numpy.typing as npt
@@ -51,10 +52,18 @@ class Cuts:
         if not 0 <= self.bits <= limit:
             raise ContentIndexError(f"an attribute takes 0 to {limit} bits here, not {self.bits}")
         if not self.low < self.end or (self.log and self.low <= 0):
-            raise ContentIndexError(f"cuts need low < end (and low > 0 on a log scale), not {self.low}, {self.end}")
+            raise ContentIndexError(
+                f"cuts need low < end (and low > 0 on a log scale), not {self.low}, {self.end}"
+            )
+        if not isfinite(self.end - self.low):
+            raise ContentIndexError(f"cuts need finite low, end and end - low, not {self.low}, {self.end}")
         if self.at is not None:
             if len(self.at) != (1 << self.bits) - 1:
-                raise ContentIndexError(f"{self.bits} bits need {(1 << self.bits) - 1} cuts, not {len(self.at)}")
+                raise ContentIndexError(
+                    f"{self.bits} bits need {(1 << self.bits) - 1} cuts, not {len(self.at)}"
+                )
+            if not all(map(isfinite, self.at)):
+                raise ContentIndexError("cuts must be finite numbers")
             if not all(a <= b for a, b in zip(self.at, self.at[1:], strict=False)):
                 raise ContentIndexError("cuts must not decrease")
 
@@ -64,15 +73,11 @@ class Cuts:
 
     @property
     def factor(self) -> float:
-        """Cells a unit of the (linear or logarithmic) scale."""
-        return self.cells / (self._scaled(self.end) - self._scaled(self.low))
+        """Cells a unit of the (linear or logarithmic) scale; finite, because 0 * inf is in no cell."""
+        return min(self.cells / self._above_low(self.end), float_info.max)
 
-    @property
-    def origin(self) -> float:
-        return self._scaled(self.low)
-
-    def _scaled(self, position: float) -> float:
-        return float(pattern(position)) if self.log else position
+    def _above_low(self, position: float) -> float:
+        return float(pattern(position) - pattern(self.low)) if self.log else position - self.low
 
     def cell(self, position: float) -> int:
         """The definition; `encode` holds its compiled twin."""
@@ -80,7 +85,7 @@ class Cuts:
             return bisect_right(self.at, position)
         if not position > self.low:
             return 0
-        scaled = (self._scaled(position) - self.origin) * self.factor
+        scaled = self._above_low(position) * self.factor
         return int(scaled) if scaled < self.cells else self.cells - 1
 
     def cells_of(self, low: float, high: float) -> tuple[int, int]:
@@ -96,14 +101,18 @@ def pattern(position: float) -> int:
 
 def last_below(high: float, discrete: bool) -> float:
     """The greatest position under `high`: attributes of whole numbers have none between two of them."""
-    return high - 1 if discrete and high != float("inf") else nextafter(high, -float("inf"))
+    return ceil(high) - 1.0 if discrete and isfinite(high) else nextafter(high, -float("inf"))
 
 
 def useful_bits(attribute: Attribute) -> int:
     """How many halvings can tell values of the attribute apart."""
     if isinstance(attribute, Number) and not attribute.integer:
         return MAX_EQUAL_BITS if attribute.low < attribute.high else 0
-    return int(attribute.end - attribute.start - 1).bit_length()
+    cells = int(attribute.end - attribute.start)
+    if isinstance(attribute, Number) and attribute.scale == "log" and cells > 1:
+        closest = pattern(attribute.high) - pattern(attribute.high - 1)  # the two greatest values
+        cells = -(-(pattern(attribute.end) - pattern(attribute.start)) // closest)
+    return min((cells - 1).bit_length(), MAX_EQUAL_BITS)
 
 
 def equal_cuts(attribute: Attribute, bits: int, low: float | None = None, end: float | None = None) -> Cuts:

@@ -17,7 +17,7 @@ from plerion.index.content_index import Cluster, ContentIndex, everywhere
 from plerion.index.cuts import Cuts
 from plerion.index.dz import Dz
 from plerion.index.dzset import DzColumns, Words
-from plerion.kernel import kernel
+from plerion.kernel import Int, kernel
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -33,7 +33,6 @@ class CellPlan(NamedTuple):
     attribute: Ints
     kind: Ints
     low: Floats
-    origin: Floats
     factor: Floats
     cells: Ints
     discrete: npt.NDArray[np.bool_]
@@ -71,7 +70,9 @@ def encode(index: ContentIndex, points: Floats) -> Codes:
         return parts[0]
     event = np.concatenate([part.event for part in parts])
     order = np.argsort(event, kind="stable")
-    columns = [np.concatenate(c) for c in zip(*((p.dz.high, p.dz.low, p.dz.length) for p in parts), strict=True)]
+    columns = [
+        np.concatenate(c) for c in zip(*((p.dz.high, p.dz.low, p.dz.length) for p in parts), strict=True)
+    ]
     return Codes(event[order], DzColumns(*(column[order] for column in columns)))
 
 
@@ -97,7 +98,6 @@ def cell_plan(cluster: Cluster) -> CellPlan:
         attribute=np.array(active, np.int64),
         kind=np.array([_kind(c) for c in cuts], np.int64),
         low=np.array([c.low for c in cuts], np.float64),
-        origin=np.array([c.origin for c in cuts], np.float64),
         factor=np.array([c.factor for c in cuts], np.float64),
         cells=np.array([c.cells for c in cuts], np.int64),
         discrete=np.array([c.discrete for c in cuts], np.bool_),
@@ -125,7 +125,9 @@ def bit_plan(cluster: Cluster) -> BitPlan:
             shifts.append(shift)
             for value in range(1 << CHUNK):
                 chunk = [p for b, p in enumerate(places[shift : shift + CHUNK]) if value >> b & 1]
-                word_high, word_low = Dz(sum(1 << (cluster.length - 1 - p) for p in chunk), cluster.length).key()
+                word_high, word_low = Dz(
+                    sum(1 << (cluster.length - 1 - p) for p in chunk), cluster.length
+                ).key()
                 high.append(word_high)
                 low.append(word_low)
         first.append(len(shifts))
@@ -141,23 +143,25 @@ def bit_plan(cluster: Cluster) -> BitPlan:
 
 
 @kernel
-def fill_cells(plan: CellPlan, j: int, positions: Floats, out: Ints) -> None:
+def fill_cells(plan: CellPlan, j: Int, positions: Floats, out: Ints) -> None:
     """The cell of every position on the plan's j-th attribute; `Cuts.cell` is the definition."""
     if plan.kind[j] == _EXPLICIT:
         cuts = plan.cuts[plan.first_cut[j] : plan.first_cut[j + 1]]
         for i in range(len(positions)):
             out[i] = np.searchsorted(cuts, positions[i], side="right")
         return
-    low, origin, factor, top = plan.low[j], plan.origin[j], plan.factor[j], np.float64(plan.cells[j] - 1)
+    low, factor, top = plan.low[j], plan.factor[j], np.float64(plan.cells[j] - 1)
     if plan.kind[j] == _EQUAL:
         for i in range(len(positions)):
-            out[i] = np.int64(min(max((positions[i] - origin) * factor, 0.0), top))
+            out[i] = np.int64(min(max((positions[i] - low) * factor, 0.0), top))
         return
     memory = np.empty(1, np.float64)
     pattern = memory.view(np.int64)
+    memory[0] = low
+    origin = pattern[0]
     for i in range(len(positions)):
         memory[0] = max(positions[i], low)
-        out[i] = np.int64(min((np.float64(pattern[0]) - origin) * factor, top))
+        out[i] = np.int64(min(np.float64(pattern[0] - origin) * factor, top))
 
 
 @kernel

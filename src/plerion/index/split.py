@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from plerion.index.dzset import Lengths, Words
 from plerion.index.words import after, canonical, grown, grown2, pop, push, with_bit
-from plerion.kernel import kernel
+from plerion.kernel import Int, kernel
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -32,7 +32,7 @@ class Grid(NamedTuple):
 
 @kernel
 def cover_many(
-    grid: Grid, offsets: Ints, ranges: Ints, budget: int, sample: EventSample
+    grid: Grid, offsets: Ints, ranges: Ints, budget: Int, sample: EventSample
 ) -> tuple[Ints, Words, Words, Lengths]:
     count = np.zeros(len(offsets) - 1, np.int64)
     high, low = np.empty(1024, np.uint64), np.empty(1024, np.uint64)
@@ -57,7 +57,7 @@ def cover_many(
 
 
 @kernel
-def _cover_one(grid: Grid, boxes: Ints, budget: int, sample: EventSample) -> tuple[Words, Words, Lengths]:
+def _cover_one(grid: Grid, boxes: Ints, budget: Int, sample: EventSample) -> tuple[Words, Words, Lengths]:
     """Best-first splitting; `heap` holds the cells that may still be split, most wasteful on top."""
     room = 64 if budget > 64 else budget
     start = np.zeros((room, boxes.shape[1]), np.int64)
@@ -67,7 +67,8 @@ def _cover_one(grid: Grid, boxes: Ints, budget: int, sample: EventSample) -> tup
     high[0], low[0] = grid.id_high, grid.id_low
     waste[0] = _shrink(grid, boxes, sample, start, high, low, depth, 0)
     heap[0] = 0
-    cells, waiting = 1, 1 if waste[0] > 0 else 0
+    cells: Int = 1
+    waiting: Int = 1 if waste[0] > 0 else 0
     while waiting > 0 and cells < budget:
         if cells == room:
             room = min(budget, 2 * room)
@@ -92,7 +93,7 @@ def _cover_one(grid: Grid, boxes: Ints, budget: int, sample: EventSample) -> tup
 
 @kernel
 def _shrink(
-    grid: Grid, boxes: Ints, sample: EventSample, start: Ints, high: Words, low: Words, depth: Ints, cell: int
+    grid: Grid, boxes: Ints, sample: EventSample, start: Ints, high: Words, low: Words, depth: Ints, cell: Int
 ) -> float:
     """Follows the only half that meets a box as deep as there is one; what splitting could then save."""
     while True:
@@ -132,7 +133,7 @@ def _overlap(boxes: Ints, start: Ints, size: Ints) -> tuple[float, bool]:
 
 
 @kernel
-def _halves_met(boxes: Ints, start: Ints, size: Ints, j: int, middle: int) -> tuple[bool, bool]:
+def _halves_met(boxes: Ints, start: Ints, size: Ints, j: Int, middle: Int) -> tuple[bool, bool]:
     lower, upper = False, False
     for b in range(len(boxes)):
         meets = True
@@ -148,7 +149,7 @@ def _halves_met(boxes: Ints, start: Ints, size: Ints, j: int, middle: int) -> tu
 
 @kernel
 def _wasted(
-    grid: Grid, sample: EventSample, asked: float, size: Ints, high: np.uint64, low: np.uint64, depth: int
+    grid: Grid, sample: EventSample, asked: float, size: Ints, high: np.uint64, low: np.uint64, depth: Int
 ) -> float:
     volume, space = 1.0, 1.0
     for j in range(len(size)):
@@ -159,12 +160,14 @@ def _wasted(
         return share * volume
     first = _rank(sample, high, low)
     last_high, last_low = after(high, low, grid.id_length + depth)
-    events = (len(sample.high) if last_high == 0 and last_low == 0 else _rank(sample, last_high, last_low)) - first
+    events = (
+        len(sample.high) if last_high == 0 and last_low == 0 else _rank(sample, last_high, last_low)
+    ) - first
     return share * (events + volume / space)
 
 
 @kernel
-def _rank(sample: EventSample, high: np.uint64, low: np.uint64) -> int:
+def _rank(sample: EventSample, high: np.uint64, low: np.uint64) -> Int:
     first, last = 0, len(sample.high)
     while first < last:
         middle = (first + last) >> 1

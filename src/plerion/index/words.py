@@ -4,14 +4,14 @@ import numpy as np
 import numpy.typing as npt
 
 from plerion.index.dzset import Lengths, Words
-from plerion.kernel import kernel
+from plerion.kernel import Int, kernel
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
 @kernel
-def with_bit(high: np.uint64, low: np.uint64, place: int) -> tuple[np.uint64, np.uint64]:
+def with_bit(high: np.uint64, low: np.uint64, place: Int) -> tuple[np.uint64, np.uint64]:
     """The words with the bit at `place` (0 is leftmost) set."""
     if place < 64:
         return high | (np.uint64(1) << np.uint64(63 - place)), low
@@ -19,7 +19,7 @@ def with_bit(high: np.uint64, low: np.uint64, place: int) -> tuple[np.uint64, np
 
 
 @kernel
-def after(high: np.uint64, low: np.uint64, length: int) -> tuple[np.uint64, np.uint64]:
+def after(high: np.uint64, low: np.uint64, length: Int) -> tuple[np.uint64, np.uint64]:
     """The first key past the cell; (0, 0) when the cell ends the space."""
     if length == 0:
         return np.uint64(0), np.uint64(0)
@@ -30,7 +30,7 @@ def after(high: np.uint64, low: np.uint64, length: int) -> tuple[np.uint64, np.u
 
 
 @kernel
-def masked(high: np.uint64, low: np.uint64, length: int) -> tuple[np.uint64, np.uint64]:
+def masked(high: np.uint64, low: np.uint64, length: Int) -> tuple[np.uint64, np.uint64]:
     """The key with all bits past `length` cleared."""
     if length == 0:
         return np.uint64(0), np.uint64(0)
@@ -40,7 +40,7 @@ def masked(high: np.uint64, low: np.uint64, length: int) -> tuple[np.uint64, np.
 
 
 @kernel
-def canonical(high: Words, low: Words, length: Lengths) -> int:
+def canonical(high: Words, low: Words, length: Lengths) -> Int:
     """Sorts disjoint cells in place and joins halves that are both there. Returns how many are left."""
     order = np.argsort(low, kind="mergesort")
     order = order[np.argsort(high[order], kind="mergesort")]
@@ -59,7 +59,7 @@ def canonical(high: Words, low: Words, length: Lengths) -> int:
 
 
 @kernel
-def push(heap: Ints, key: Floats, size: int, item: int) -> int:
+def push(heap: Ints, key: Floats, size: Int, item: Int) -> Int:
     place = size
     heap[place] = item
     while place > 0 and key[heap[(place - 1) >> 1]] < key[heap[place]]:
@@ -70,7 +70,7 @@ def push(heap: Ints, key: Floats, size: int, item: int) -> int:
 
 
 @kernel
-def pop(heap: Ints, key: Floats, size: int) -> int:
+def pop(heap: Ints, key: Floats, size: Int) -> Int:
     top = heap[0]
     heap[0] = heap[size - 1]
     place, last = 0, size - 1
@@ -93,7 +93,7 @@ def grown(array, room):  # type: ignore[no-untyped-def]  # any one-dimensional a
 
 
 @kernel
-def grown2(array, room):  # type: ignore[no-untyped-def]
+def grown2(array, room):  # type: ignore[no-untyped-def]  # the same with rows
     larger = np.zeros((room, array.shape[1]), array.dtype)
     larger[: len(array)] = array
     return larger
@@ -115,6 +115,7 @@ for _i in range(64):
 
 
 @kernel
-def lowest_bit(word: np.uint64) -> int:
+def lowest_bit(word: np.uint64) -> Int:
     """The place (from the right) of the lowest bit that is set; the word is not 0."""
-    return _PLACE[((word & (~word + np.uint64(1))) * _DE_BRUIJN) >> np.uint64(58)]
+    place: Int = _PLACE[((word & (~word + np.uint64(1))) * _DE_BRUIJN) >> np.uint64(58)]
+    return place

@@ -16,7 +16,7 @@ from plerion.index.cover import Covers
 from plerion.index.dzset import DzColumns, Lengths, Words
 from plerion.index.encode import Codes
 from plerion.index.words import lowest_bit, masked
-from plerion.kernel import kernel
+from plerion.kernel import Int, kernel
 from plerion.matching.bitset import BitsetMatcher, OpenBoxes, open_at
 from plerion.matching.matcher import Flags, Floats, Ints
 
@@ -61,9 +61,7 @@ class Evaluation:
         }
 
 
-def evaluate(
-    points: Floats, codes: Codes, matcher: BitsetMatcher, covers: Covers, hosts: Ints
-) -> Evaluation:
+def evaluate(points: Floats, codes: Codes, matcher: BitsetMatcher, covers: Covers, hosts: Ints) -> Evaluation:
     """Counts all pairs of these events and interests; `hosts[i]` is the number of interest i's host."""
     order = np.lexsort((codes.dz.low, codes.dz.high))
     first, last = runs(codes.dz[order], covers.dz)
@@ -93,7 +91,9 @@ def runs(codes: DzColumns, cells: DzColumns) -> tuple[Ints, Ints]:
 
 
 @kernel
-def _runs(high: Words, low: Words, cell_high: Words, cell_low: Words, cell_length: Lengths) -> tuple[Ints, Ints]:
+def _runs(
+    high: Words, low: Words, cell_high: Words, cell_low: Words, cell_length: Lengths
+) -> tuple[Ints, Ints]:
     first, last = np.empty(len(cell_high), np.int64), np.empty(len(cell_high), np.int64)
     for c in range(len(cell_high)):
         length = np.int64(cell_length[c])
@@ -115,7 +115,7 @@ def _runs(high: Words, low: Words, cell_high: Words, cell_low: Words, cell_lengt
 
 
 @kernel
-def _reached(events: int, event: Ints, first: Ints, last: Ints, host: Ints, hosts: int) -> Flags:
+def _reached(events: Int, event: Ints, first: Ints, last: Ints, host: Ints, hosts: Int) -> Flags:
     """(events, hosts): whether a cover at the host has a code of the event."""
     open_runs = np.zeros((len(event) + 1, hosts), np.int32)
     for c in range(len(first)):
@@ -131,11 +131,21 @@ def _reached(events: int, event: Ints, first: Ints, last: Ints, host: Ints, host
 
 
 @kernel
-def _has(cells: tuple[Words, Words], length: Lengths, begin: int, end: int, high: np.uint64, low: np.uint64) -> bool:
-    for c in range(begin, end):
-        h, w = masked(high, low, np.int64(length[c]))
-        if h == cells[0][c] and w == cells[1][c]:
-            return True
+def _has(
+    cells: tuple[Words, Words],
+    length: Lengths,
+    offsets: Ints,
+    i: Int,
+    codes: tuple[Words, Words],
+    first_code: Ints,
+    event: Int,
+) -> bool:
+    """Whether a cell of interest i's cover has a code of the event."""
+    for code in range(first_code[event], first_code[event + 1]):
+        for c in range(offsets[i], offsets[i + 1]):
+            high, low = masked(codes[0][code], codes[1][code], np.int64(length[c]))
+            if high == cells[0][c] and low == cells[1][c]:
+                return True
     return False
 
 
@@ -165,10 +175,7 @@ def _tally(
                 i = owner[(w << 6) + lowest_bit(left)]
                 left &= left - np.uint64(1)
                 wanted[i] += 1
-                for c in range(first_code[event], first_code[event + 1]):
-                    if _has(cells, length, offsets[i], offsets[i + 1], codes[0][c], codes[1][c]):
-                        hits[i] += 1
-                        break
+                hits[i] += _has(cells, length, offsets, i, codes, first_code, event)
                 if reached[event, hosts[i]] and seen[hosts[i]] != event:
                     seen[hosts[i]] = event
                     host_hits[hosts[i]] += 1

@@ -116,7 +116,9 @@ def spanning(topology: Topology, root: SwitchId, numbers: Mapping[HostId, int]) 
     """
     behind: dict[Port, int] = {}
     own = {
-        switch: {n.port: 1 << numbers[HostId(n.peer)] for n in topology.neighbours(switch) if n.peer in numbers}
+        switch: {
+            n.port: 1 << numbers[HostId(n.peer)] for n in topology.neighbours(switch) if n.peer in numbers
+        }
         for switch in topology.switches
     }
     for root_of_part, part in _roots(topology, root):
@@ -151,7 +153,9 @@ def _shortest_paths(
     timed = all(n.link.latency is not None for s in part for n in topology.neighbours(s) if n.peer in rank)
     up: dict[SwitchId, tuple[Port, Port]] = {}
     order: list[SwitchId] = []
-    waiting: list[tuple[float, int, int, int, Port, Port]] = [(0.0, 0, rank[root], 0, Port(root, 0), Port(root, 0))]
+    waiting: list[tuple[float, int, int, int, Port, Port]] = [
+        (0.0, 0, rank[root], 0, Port(root, 0), Port(root, 0))
+    ]
     settled: set[NodeId] = set()
     while waiting:
         distance, hops, _, _, uplink, downlink = heappop(waiting)

@@ -72,7 +72,9 @@ def account(
     expected = wanted & reachable[publishers]
     expected[np.arange(len(points)), publishers] = False
     link_false_positives = np.zeros(traffic.slots, np.int64)
-    _judge_links(traffic.course, codes.event, traffic.first, traffic.slot, traffic.beyond, wanted, link_false_positives)
+    _judge_links(
+        traffic.course, codes.event, traffic.first, traffic.slot, traffic.beyond, wanted, link_false_positives
+    )
     subscription = _delivered(codes, reached, covers, hosts)
     return Account(
         len(points),
@@ -99,7 +101,9 @@ def _delivered(codes: Codes, reached: Flags, covers: Covers, hosts: Ints) -> Int
 
 
 @kernel
-def _add_copies(copies: Ints, event: Ints, course: npt.NDArray[np.int32], by_course: npt.NDArray[np.uint8]) -> None:
+def _add_copies(
+    copies: Ints, event: Ints, course: npt.NDArray[np.int32], by_course: npt.NDArray[np.uint8]
+) -> None:
     for i in range(len(event)):
         for h in range(copies.shape[1]):
             copies[event[i], h] += by_course[course[i], h]

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from plerion.flow.atoms import Net, Rows, Scratch, atoms, matches, net, scratch, walk
 from plerion.flow.entry import Ints, Masks, Tables
 from plerion.index.dzset import DzColumns, Words
-from plerion.kernel import kernel
+from plerion.kernel import Int, kernel
 from plerion.topology.graph import Topology
 
 Courses32 = npt.NDArray[np.int32]
@@ -70,6 +70,12 @@ class BulkNetwork:
         guide = np.searchsorted(space.high, prefixes, side="left").astype(np.int64)
         self._search = AtomSearch(space.high, space.low, np.concatenate((guide, [len(space)])))
 
+    def reachable(self) -> npt.NDArray[np.bool_]:
+        """(host, host): whether the surviving network joins them."""
+        part = self._net.part
+        joined: npt.NDArray[np.bool_] = (part[:, None] == part[None, :]) & (part >= 0)[:, None]
+        return joined
+
     def forward(self, codes: DzColumns, publishers: Ints) -> Traffic:
         """Sends the event of each code from the host of that number; codes of cut-off hosts go nowhere."""
         senders, sender = np.unique(publishers, return_inverse=True)
@@ -82,10 +88,11 @@ class BulkNetwork:
 
 
 @kernel
-def _atom(search: AtomSearch, high: np.uint64, low: np.uint64) -> int:
+def _atom(search: AtomSearch, high: np.uint64, low: np.uint64) -> Int:
     """The last atom that begins at or before the key."""
     prefix = np.int64(high >> np.uint64(48))
-    first, last = search.guide[prefix], search.guide[prefix + 1]
+    first: Int = search.guide[prefix]
+    last: Int = search.guide[prefix + 1]
     while first < last:
         middle = (first + last) >> 1
         if search.high[middle] < high or (search.high[middle] == high and search.low[middle] <= low):
@@ -96,7 +103,9 @@ def _atom(search: AtomSearch, high: np.uint64, low: np.uint64) -> int:
 
 
 @kernel
-def _assign(search: AtomSearch, high: Words, low: Words, sender: Ints, senders: int) -> tuple[Courses32, Ints, Ints]:
+def _assign(
+    search: AtomSearch, high: Words, low: Words, sender: Ints, senders: Int
+) -> tuple[Courses32, Ints, Ints]:
     """The course of each code; (atom, sender) and the number of events of each course."""
     known = np.full((len(search.high), senders), -1, np.int32)
     course = np.empty(len(high), np.int32)
@@ -120,7 +129,7 @@ def _assign(search: AtomSearch, high: Words, low: Words, sender: Ints, senders: 
 
 @kernel
 def _walk_all(
-    net: Net, ports: Masks, rows: Rows, atom: Ints, publisher: Ints, memory: Scratch, hosts: int
+    net: Net, ports: Masks, rows: Rows, atom: Ints, publisher: Ints, memory: Scratch, hosts: Int
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_], Ints, Ints, Masks]:
     words = (hosts + 63) // 64
     copies, looped = np.zeros((len(atom), hosts), np.uint8), np.zeros(len(atom), np.bool_)

@@ -21,7 +21,11 @@ class SimulatedSouthbound:
 
     async def apply(self, change: Diff) -> None:
         rows = zip(
-            change.switch.tolist(), change.dz.high.tolist(), change.dz.low.tolist(), change.dz.length.tolist(), strict=True
+            change.switch.tolist(),
+            change.dz.high.tolist(),
+            change.dz.low.tolist(),
+            change.dz.length.tolist(),
+            strict=True,
         )
         for key, kind, ports in zip(rows, change.kind.tolist(), change.ports, strict=True):
             if kind == Kind.DELETE:

@@ -1,0 +1,133 @@
+"""Events replayed through a live network: controller, simulated switches, and an account of every delivery."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from plerion.content.box import bounds, boxes
+from plerion.content.parse import parse
+from plerion.controller.inputs import Input, Subscribe
+from plerion.controller.service import Answer, Controller
+from plerion.controller.state import Settings
+from plerion.flow.entry import Tables
+from plerion.flow.fabric import fabric
+from plerion.flow.verify import verify
+from plerion.index.cover import Covers
+from plerion.index.dzset import DzColumns
+from plerion.index.encode import encode
+from plerion.matching.bitset import BitsetMatcher
+from plerion.simnet.account import Account, account
+from plerion.simnet.bulk import BulkNetwork
+from plerion.southbound.simulated import SimulatedSouthbound
+from plerion.topology.graph import HostId
+
+
+@dataclass(slots=True)
+class Tally:
+    """What one subscription got so far."""
+
+    subscription: Subscribe
+    live: bool = True
+    delivered: int = 0
+    false_positives: int = 0
+
+
+@dataclass(slots=True)
+class Totals:
+    """The whole replay in numbers; deliveries are (event, host) pairs."""
+
+    events: int = 0
+    deliveries: int = 0
+    false_positives: int = 0
+    lost: int = 0
+    doubled: int = 0
+
+    @property
+    def false_positive_rate(self) -> float:
+        return self.false_positives / max(1, self.deliveries)
+
+
+@dataclass(slots=True)
+class Replay:
+    """A network under traffic. `tell` changes it, `send` forwards a batch through the tables its switches hold."""
+
+    controller: Controller
+    southbound: SimulatedSouthbound
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    totals: Totals = field(default_factory=Totals)
+    _prepared: tuple[BulkNetwork, BitsetMatcher, Covers] | None = None
+
+    @classmethod
+    async def start(cls, settings: Settings) -> Replay:
+        southbound = SimulatedSouthbound(fabric(settings.topology))
+        return cls(await Controller.start(settings, None, southbound), southbound)
+
+    async def tell(self, received: Input) -> Answer:
+        answer = await self.controller.handle(received)
+        self._prepared = None
+        live = self.controller.state.subscriptions
+        for name, subscription in live.items():
+            self.tallies.setdefault(name, Tally(subscription))
+        for name, tally in self.tallies.items():
+            tally.live = name in live
+        return answer
+
+    async def tables(self) -> Tables:
+        return await self.southbound.tables()
+
+    async def send(self, points: npt.NDArray[np.float64], senders: npt.NDArray[np.int64]) -> Account:
+        """Forwards the events and adds what became of them to the tallies and totals."""
+        network, matcher, covers = await self._ready()
+        state = self.controller.state
+        codes = encode(state.settings.index, points)
+        traffic = network.forward(codes.dz, senders[codes.event])
+        hosts = np.array(
+            [state.fabric.host_number[HostId(s.host)] for s in state.subscriptions.values()], np.int64
+        )
+        found = account(traffic, points, codes, senders, matcher, covers, hosts, network.reachable())
+        for name, delivered, wrong in zip(
+            state.subscriptions,
+            found.subscription_deliveries,
+            found.subscription_false_positives,
+            strict=True,
+        ):
+            self.tallies[name].delivered += int(delivered)
+            self.tallies[name].false_positives += int(wrong)
+        self.totals.events += found.events
+        self.totals.deliveries += int(found.host_deliveries.sum())
+        self.totals.false_positives += int(found.host_false_positives.sum())
+        self.totals.lost += int(found.lost.sum())
+        self.totals.doubled += int(found.doubled.sum())
+        return found
+
+    def proof(self) -> bool:
+        """Whether the tables as they are now are proven to deliver, on what survives of the network."""
+        state = self.controller.state
+        cells = list(state.covers.values())
+        covers = Covers(
+            np.cumsum([0, *map(len, cells)]), DzColumns.of(dz for columns in cells for dz in columns)
+        )
+        hosts = [HostId(s.host) for s in state.subscriptions.values()]
+        return bool(verify(state.table.tables(), covers, hosts, state.sent(), state.surviving))
+
+    async def _ready(self) -> tuple[BulkNetwork, BitsetMatcher, Covers]:
+        """What forwarding and judging need, prepared once after each change."""
+        if self._prepared is None:
+            state = self.controller.state
+            schema = state.settings.index.schema
+            cells = list(state.covers.values())
+            covers = Covers(
+                np.cumsum([0, *map(len, cells)]), DzColumns.of(dz for columns in cells for dz in columns)
+            )
+            regions = [
+                bounds(boxes(parse(str(s.filter), schema)), schema) for s in state.subscriptions.values()
+            ]
+            offsets = np.cumsum([0, *map(len, regions)])
+            matcher = BitsetMatcher.of(
+                offsets, np.concatenate([np.empty((0, len(schema.attributes), 2)), *regions])
+            )
+            self._prepared = BulkNetwork(await self.tables(), state.surviving), matcher, covers
+        return self._prepared
