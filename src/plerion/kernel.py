@@ -15,7 +15,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 Int: TypeAlias = Any
-"""A whole number inside a kernel. Unchecked: NumPy's types cannot tell an element of an array from a slice."""
+Word: TypeAlias = Any
+"""A whole number and a 64-bit word inside a kernel. Unchecked: NumPy's types cannot tell an element
+of an array from a slice of it."""
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:

@@ -15,7 +15,15 @@ FUNCTION_LINES = 30
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
-EARNED: Mapping[str, tuple[int, str]] = {}
+EARNED: Mapping[str, tuple[int, str]] = {
+    "cli/compile.py::compile_tables": (
+        40,
+        "a line an option, which is how the command line library wants them",
+    ),
+    "cli/index.py::build": (36, "a line an option"),
+    "cli/verify.py::verify": (34, "a line an option"),
+    "index/split.py::_cover_one": (36, "one loop over arrays that grow together; numba passes no objects"),
+}
 
 
 def sizes(path: str, text: str) -> Iterator[tuple[str, int, int]]:

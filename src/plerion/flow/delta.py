@@ -99,27 +99,17 @@ def _write(
 
 
 @kernel
-def _compare(
-    trie: Trie,
-    labels: Labels,
-    log: Log,
-    x: Int,
-    n: Int,
-    label: Links,
-    above: Links,
-    wanted: Masks,
-    above_wanted: Masks,
-) -> None:
-    """The change of switch x at node n; pairs are (old, new), of the node and of what is above it."""
-    had = differs(labels, x, label[0], wanted[0], above[0], above_wanted[0])
-    has = differs(labels, x, label[1], wanted[1], above[1], above_wanted[1])
+def _compare(trie: Trie, labels: Labels, log: Log, x: Int, n: Int, label: Links, wanted: Masks) -> None:
+    """The change of switch x at node n; row 0 holds what is above the node, row 1 the node, each (old, new)."""
+    had = differs(labels, x, label[1, 0], wanted[1, 0], label[0, 0], wanted[0, 0])
+    has = differs(labels, x, label[1, 1], wanted[1, 1], label[0, 1], wanted[0, 1])
     if had and has:
-        if differs(labels, x, label[0], wanted[0], label[1], wanted[1]):
-            _write(trie, labels, log, x, n, MODIFY, label[1], wanted[1])
+        if differs(labels, x, label[1, 0], wanted[1, 0], label[1, 1], wanted[1, 1]):
+            _write(trie, labels, log, x, n, MODIFY, label[1, 1], wanted[1, 1])
     elif has:
-        _write(trie, labels, log, x, n, ADD, label[1], wanted[1])
+        _write(trie, labels, log, x, n, ADD, label[1, 1], wanted[1, 1])
     elif had:
-        _write(trie, labels, log, x, n, DELETE, label[1], wanted[1])
+        _write(trie, labels, log, x, n, DELETE, label[1, 1], wanted[1, 1])
 
 
 @kernel
@@ -130,6 +120,14 @@ def _wait_for_children(trie: Trie, v: Int, level: Int, nodes: Ints, levels: Ints
             nodes[waiting], levels[waiting] = trie.child[v, side], level + 1
             waiting += 1
     return waiting
+
+
+@kernel
+def _read(trie: Trie, v: Int, level: Int, wanted: Masks, label: Links) -> None:
+    """What holds at a node, from what holds above it and the node's own marks; the same in both readings."""
+    label[level, :] = trie.label[v] if trie.label[v] != NONE else label[level - 1, 0]
+    for w in range(wanted.shape[2]):
+        wanted[level, :, w] = wanted[level - 1, :, w] | trie.wants[v, w]
 
 
 @kernel
@@ -145,38 +143,33 @@ def flip(trie: Trie, labels: Labels, log: Log, n: Int, host: Int) -> None:
     nodes, levels = np.empty(2 * LEVELS, np.int64), np.empty(2 * LEVELS, np.int64)
     nodes[0], levels[0] = n, 1
     waiting: Int = 1
-    route, known = np.full(len(labels.first) - 1, NONE, np.int64), np.int32(NONE)
+    route = np.full(len(labels.first) - 1, NONE, np.int64)
+    known: Int = np.int32(NONE)
     while waiting > 0:
         waiting -= 1
         v, level = nodes[waiting], levels[waiting]
-        here = trie.label[v] if trie.label[v] != NONE else label[level - 1, 0]
-        label[level, :] = here
-        for w in range(words):
-            wanted[level, :, w] = wanted[level - 1, :, w] | trie.wants[v, w]
+        _read(trie, v, level, wanted, label)
         if v == n:
             wanted[level, 1, word] ^= bit
-        same = here == label[level - 1, 0]
-        if same and here != known:
-            known = here
+        same = label[level, 0] == label[level - 1, 0]
+        if same and label[level, 0] != known:
+            known = label[level, 0]
             _find_route(labels, known, host, route)
         for x in range(len(route)):
             if not same or (
-                route[x] != NONE and _toggles(labels, known, route[x], wanted[level - 1], wanted[level])
+                route[x] != NONE and _toggles(labels, known, route[x], wanted[level - 1 : level + 1])
             ):
-                _compare(
-                    trie, labels, log, x, v, label[level], label[level - 1], wanted[level], wanted[level - 1]
-                )
+                _compare(trie, labels, log, x, v, label[level - 1 : level + 1], wanted[level - 1 : level + 1])
         if v == n or trie.wants[v, word] & bit == 0:
             waiting = _wait_for_children(trie, v, level, nodes, levels, waiting)
 
 
 @kernel
-def _toggles(labels: Labels, label: Int, slot: Int, above: Masks, here: Masks) -> bool:
+def _toggles(labels: Labels, label: Int, slot: Int, wanted: Masks) -> bool:
     """Whether the one slot that can change does, at the node or above it."""
     behind = labels.behind[label, slot]
-    return meets(behind, above[0]) != meets(behind, above[1]) or meets(behind, here[0]) != meets(
-        behind, here[1]
-    )
+    above = meets(behind, wanted[0, 0]) != meets(behind, wanted[0, 1])
+    return above or meets(behind, wanted[1, 0]) != meets(behind, wanted[1, 1])
 
 
 @kernel
@@ -221,9 +214,7 @@ def relabel(trie: Trie, labels: Labels, log: Log, fresh: Links) -> None:
             wanted[level, :, w] = wanted[level - 1, 0, w] | trie.wants[v, w]
         if label[level, 0] != label[level, 1] or label[level - 1, 0] != label[level - 1, 1]:
             for x in range(len(labels.first) - 1):
-                _compare(
-                    trie, labels, log, x, v, label[level], label[level - 1], wanted[level], wanted[level - 1]
-                )
+                _compare(trie, labels, log, x, v, label[level - 1 : level + 1], wanted[level - 1 : level + 1])
         waiting = _wait_for_children(trie, v, level, nodes, levels, waiting)
 
 

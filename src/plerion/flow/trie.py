@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from plerion.index.dzset import Lengths, Words
 from plerion.index.words import masked
-from plerion.kernel import Int, kernel
+from plerion.kernel import Int, Word, kernel
 
 Ints = npt.NDArray[np.int64]
 Links = npt.NDArray[np.int32]
@@ -88,14 +88,14 @@ def _doubled(array: npt.NDArray[Any], room: int) -> Any:
 
 
 @kernel
-def _bit(high: np.uint64, low: np.uint64, place: Int) -> Int:
+def _bit(high: Word, low: Word, place: Int) -> Int:
     if place < 64:
         return np.int64((high >> np.uint64(63 - place)) & np.uint64(1))
     return np.int64((low >> np.uint64(127 - place)) & np.uint64(1))
 
 
 @kernel
-def _common_bits(a_high: np.uint64, a_low: np.uint64, b_high: np.uint64, b_low: np.uint64) -> Int:
+def _common_bits(a_high: Word, a_low: Word, b_high: Word, b_low: Word) -> Int:
     """How many leading bits two keys share."""
     differing, common = a_high ^ b_high, 0
     if differing == 0:
@@ -110,7 +110,7 @@ def _common_bits(a_high: np.uint64, a_low: np.uint64, b_high: np.uint64, b_low: 
 
 
 @kernel
-def _node(trie: Trie, high: np.uint64, low: np.uint64, length: Int, parent: Int) -> Int:
+def _node(trie: Trie, high: Word, low: Word, length: Int, parent: Int) -> Int:
     """A fresh node without marks, hung under `parent`."""
     n: Int = trie.state[FREE_NODE]
     if n == NONE:
@@ -135,7 +135,7 @@ def _hang(trie: Trie, n: Int, parent: Int) -> None:
 
 
 @kernel
-def find(trie: Trie, high: np.uint64, low: np.uint64, length: Int) -> Int:
+def find(trie: Trie, high: Word, low: Word, length: Int) -> Int:
     """The node of this dz, or NONE."""
     n = 0
     while n != NONE and trie.length[n] < length:
@@ -146,7 +146,7 @@ def find(trie: Trie, high: np.uint64, low: np.uint64, length: Int) -> Int:
 
 
 @kernel
-def insert(trie: Trie, high: np.uint64, low: np.uint64, length: Int) -> Int:
+def insert(trie: Trie, high: Word, low: Word, length: Int) -> Int:
     """The node of this dz, made if need be; at most two nodes are added."""
     n = 0
     while trie.length[n] < length:
@@ -204,7 +204,8 @@ def count_up(trie: Trie, n: Int, host: Int) -> bool:
 @kernel
 def count_down(trie: Trie, n: Int, host: Int) -> bool:
     """One subscription fewer; whether it was the last. Leaves `wants` alone."""
-    before, r = NONE, trie.record[n]
+    before: Int = NONE
+    r = trie.record[n]
     while trie.records[r, 0] != host:
         before, r = r, trie.records[r, 2]
     trie.records[r, 1] -= 1

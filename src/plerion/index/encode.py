@@ -161,7 +161,8 @@ def fill_cells(plan: CellPlan, j: Int, positions: Floats, out: Ints) -> None:
     origin = pattern[0]
     for i in range(len(positions)):
         memory[0] = max(positions[i], low)
-        out[i] = np.int64(min(np.float64(pattern[0] - origin) * factor, top))
+        scaled = min(float(pattern[0] - origin) * factor, float(top))
+        out[i] = np.int64(scaled)
 
 
 @kernel

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from plerion.index.dzset import Lengths, Words
 from plerion.index.words import after, canonical, grown, grown2, pop, push, with_bit
-from plerion.kernel import Int, kernel
+from plerion.kernel import Int, Word, kernel
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -149,25 +149,24 @@ def _halves_met(boxes: Ints, start: Ints, size: Ints, j: Int, middle: Int) -> tu
 
 @kernel
 def _wasted(
-    grid: Grid, sample: EventSample, asked: float, size: Ints, high: np.uint64, low: np.uint64, depth: Int
+    grid: Grid, sample: EventSample, asked: float, size: Ints, high: Word, low: Word, depth: Int
 ) -> float:
     volume, space = 1.0, 1.0
     for j in range(len(size)):
         volume *= size[j]
         space *= grid.size[0, j]
-    share = max(1.0 - asked / volume, 1e-9)
+    share: float = max(1.0 - asked / volume, 1e-9)
     if len(sample.high) == 0:
         return share * volume
     first = _rank(sample, high, low)
     last_high, last_low = after(high, low, grid.id_length + depth)
-    events = (
-        len(sample.high) if last_high == 0 and last_low == 0 else _rank(sample, last_high, last_low)
-    ) - first
+    last = len(sample.high) if last_high == 0 and last_low == 0 else _rank(sample, last_high, last_low)
+    events: float = last - first
     return share * (events + volume / space)
 
 
 @kernel
-def _rank(sample: EventSample, high: np.uint64, low: np.uint64) -> Int:
+def _rank(sample: EventSample, high: Word, low: Word) -> Int:
     first, last = 0, len(sample.high)
     while first < last:
         middle = (first + last) >> 1

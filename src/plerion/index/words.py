@@ -4,14 +4,14 @@ import numpy as np
 import numpy.typing as npt
 
 from plerion.index.dzset import Lengths, Words
-from plerion.kernel import Int, kernel
+from plerion.kernel import Int, Word, kernel
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
 @kernel
-def with_bit(high: np.uint64, low: np.uint64, place: Int) -> tuple[np.uint64, np.uint64]:
+def with_bit(high: Word, low: Word, place: Int) -> tuple[Word, Word]:
     """The words with the bit at `place` (0 is leftmost) set."""
     if place < 64:
         return high | (np.uint64(1) << np.uint64(63 - place)), low
@@ -19,7 +19,7 @@ def with_bit(high: np.uint64, low: np.uint64, place: Int) -> tuple[np.uint64, np
 
 
 @kernel
-def after(high: np.uint64, low: np.uint64, length: Int) -> tuple[np.uint64, np.uint64]:
+def after(high: Word, low: Word, length: Int) -> tuple[Word, Word]:
     """The first key past the cell; (0, 0) when the cell ends the space."""
     if length == 0:
         return np.uint64(0), np.uint64(0)
@@ -30,7 +30,7 @@ def after(high: np.uint64, low: np.uint64, length: Int) -> tuple[np.uint64, np.u
 
 
 @kernel
-def masked(high: np.uint64, low: np.uint64, length: Int) -> tuple[np.uint64, np.uint64]:
+def masked(high: Word, low: Word, length: Int) -> tuple[Word, Word]:
     """The key with all bits past `length` cleared."""
     if length == 0:
         return np.uint64(0), np.uint64(0)
@@ -115,7 +115,7 @@ for _i in range(64):
 
 
 @kernel
-def lowest_bit(word: np.uint64) -> Int:
+def lowest_bit(word: Word) -> Int:
     """The place (from the right) of the lowest bit that is set; the word is not 0."""
     place: Int = _PLACE[((word & (~word + np.uint64(1))) * _DE_BRUIJN) >> np.uint64(58)]
     return place

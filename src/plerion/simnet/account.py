@@ -71,10 +71,7 @@ def account(
     wanted, hits = _truth(matcher.open_boxes, np.ascontiguousarray(points), matcher.owner, hosts, reached)
     expected = wanted & reachable[publishers]
     expected[np.arange(len(points)), publishers] = False
-    link_false_positives = np.zeros(traffic.slots, np.int64)
-    _judge_links(
-        traffic.course, codes.event, traffic.first, traffic.slot, traffic.beyond, wanted, link_false_positives
-    )
+    useless = _useless_loads(traffic, codes.event, wanted)
     subscription = _delivered(codes, reached, covers, hosts)
     return Account(
         len(points),
@@ -83,10 +80,17 @@ def account(
         subscription,
         subscription - hits,
         traffic.link_loads(),
-        link_false_positives,
+        useless,
         (expected & ~reached).sum(axis=0),
         np.maximum(copies - 1, 0).sum(axis=0),
     )
+
+
+def _useless_loads(traffic: Traffic, event: Ints, wanted: Flags) -> Ints:
+    """By slot: events that went through it to nobody who wanted them."""
+    found = np.zeros(traffic.slots, np.int64)
+    _judge_links(traffic.course, event, traffic.first, traffic.slot, traffic.beyond, wanted, found)
+    return found
 
 
 def _delivered(codes: Codes, reached: Flags, covers: Covers, hosts: Ints) -> Ints:
