@@ -161,7 +161,7 @@ def fill_cells(plan: CellPlan, j: Int, positions: Floats, out: Ints) -> None:
     origin = pattern[0]
     for i in range(len(positions)):
         memory[0] = max(positions[i], low)
-        scaled = min(float(pattern[0] - origin) * factor, float(top))
+        scaled: Int = min(float(pattern[0] - origin) * factor, top)
         out[i] = np.int64(scaled)
 
 
