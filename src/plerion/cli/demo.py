@@ -56,7 +56,7 @@ def demo(
     if json:
         print_json(facts)
     else:
-        console.print(_summary(totals, proven))
+        console.print(f"\n{_summary(totals, proven)}")
     if totals.lost or totals.doubled or not proven:
         raise typer.Exit(1)
 
@@ -107,7 +107,9 @@ def _screen(replay: Replay, share: float, news: deque[str]) -> Group:
         f"{totals.events:,} events, {totals.deliveries:,} deliveries, {totals.false_positive_rate:.1%} unasked, "
         f"{totals.lost} lost, {totals.doubled} doubled; {int(state.table.sizes.sum()):,} flow entries"
     )
-    return Group(table, ProgressBar(total=1.0, completed=share), Text(line, style="bold"), *map(Text, news))
+    bar = Table.grid(expand=True)
+    bar.add_row(ProgressBar(total=1.0, completed=share))
+    return Group(table, bar, Text(line, style="bold"), *map(Text, news))
 
 
 def _summary(totals: Totals, proven: bool) -> str:

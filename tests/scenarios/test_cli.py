@@ -1,0 +1,255 @@
+"""The commands as a user runs them: files in, files out, exit codes, and tables that a second opinion shares."""
+
+import csv
+import json
+import random
+import subprocess
+import sys
+from collections import deque
+from ipaddress import IPv6Address, IPv6Network
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.architecture.repository import ROOT
+
+EXAMPLES = ROOT / "examples"
+PLERION = Path(sys.executable).with_name("plerion")
+
+
+def plerion(*words: object, code: int = 0, cwd: Path = EXAMPLES) -> str:
+    """Standard output of a command that ends with this exit code and without a traceback."""
+    command = [PLERION, *map(str, words)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=cwd, timeout=300)
+    assert done.returncode == code, f"{words}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert "Traceback" not in done.stderr
+    if code == 2:
+        assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    return done.stdout if code != 2 else done.stderr
+
+
+class Network:
+    """A second opinion: walks the JSON of `compile` with nothing of Plerion in it."""
+
+    def __init__(self, tables: dict[str, Any], topology: dict[str, Any]) -> None:
+        self.hosts = set(topology["hosts"])
+        self.peer = {}
+        for link in topology["links"]:
+            self.peer[link["a"], link["a_port"]] = (link["b"], link["b_port"])
+            self.peer[link["b"], link["b_port"]] = (link["a"], link["a_port"])
+        self.tables = {
+            switch: [
+                (entry["priority"], IPv6Network(entry["match"]["ipv6_dst"]), entry["actions"])
+                for entry in entries
+            ]
+            for switch, entries in tables["switches"].items()
+        }
+
+    def deliver(self, code: str, publisher: str) -> list[str]:
+        """Hosts that receive an event, once for each copy."""
+        address = IPv6Address((0xFF0E << 112) | (int(code or "0", 2) << (112 - len(code))))
+        received: list[str] = []
+        waiting = deque([self.peer[publisher, 1]])
+        for _ in range(10_000):
+            if not waiting:
+                return received
+            switch, in_port = waiting.popleft()
+            matching = [entry for entry in self.tables[switch] if address in entry[1]]
+            best = max(matching, key=lambda entry: entry[0], default=None)
+            assert sum(entry[0] == best[0] for entry in matching) == 1 if best else True, (
+                "two entries compete"
+            )
+            for action in best[2] if best else []:
+                if "output" in action and action["output"] != in_port:
+                    node, port = self.peer[switch, action["output"]]
+                    received.append(node) if node in self.hosts else waiting.append((node, port))
+        raise AssertionError("the event loops")
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize(
+    ("topology", "budget", "extra"),
+    [
+        ("fat-tree:4x2", 8, []),
+        ("ring:8", 1, ["--max-trees", 1]),
+        ("torus:3x3", 32, ["--max-trees", 2]),
+        ("fat-tree:4x2", 16, ["--tcam", 6, "--tcam", "s1=2"]),
+        ("star:8", 8, ["--last-hop", "rewrite"]),
+    ],
+)
+def test_compiled_tables_deliver_what_was_asked_for_exactly_once(
+    tmp_path: Path, topology: str, budget: int, extra: list[object]
+) -> None:
+    """The rows of `encode`, `cover` and `compile` fit together: walked independently, no wanted event is lost."""
+    index, codes, covers = tmp_path / "index.json", tmp_path / "codes.csv", tmp_path / "covers.csv"
+    plerion("index", "build", "--schema", "schema.yaml", "--bits", 40, "--out", index)
+    plerion("index", "encode", "--index", index, "--events", "events.csv", "--out", codes)
+    plerion(
+        "index",
+        "cover",
+        "--index",
+        index,
+        "--subscriptions",
+        "subscriptions.csv",
+        "--budget",
+        budget,
+        "--out",
+        covers,
+    )
+    interests = [
+        "--advertisements",
+        "advertisements.csv",
+        "--subscriptions",
+        "subscriptions.csv",
+        "--budget",
+        budget,
+    ]
+    tables = json.loads(plerion("compile", "--topology", topology, "--index", index, *interests, *extra))
+    network = Network(tables, json.loads(plerion("topology", topology, "--json")))
+    host_of = {row["id"]: row["host"] for row in rows(EXAMPLES / "subscriptions.csv")}
+    cells = [(host_of[row["subscription"]], row["dz"]) for row in rows(covers)]
+    limited = "--tcam" in extra
+    for event, row in enumerate(rows(EXAMPLES / "events.csv")[:300]):
+        code = rows_by_event(codes)[event]
+        received = network.deliver(code, row["publisher"])
+        expected = {host for host, dz in cells if code.startswith(dz)} - {row["publisher"]}
+        assert len(received) == len(set(received)), "doubled"
+        assert expected <= set(received) if limited else expected == set(received)
+    if limited:
+        assert all(len(entries) <= 6 for entries in tables["switches"].values())
+        assert len(tables["switches"]["s1"]) <= 2
+
+
+_CODES: dict[Path, dict[int, str]] = {}
+
+
+def rows_by_event(codes: Path) -> dict[int, str]:
+    if codes not in _CODES:
+        _CODES[codes] = {int(row["event"]): row["dz"] for row in rows(codes)}
+    return _CODES[codes]
+
+
+def test_the_second_opinion_can_disagree(tmp_path: Path) -> None:
+    index = tmp_path / "index.json"
+    plerion("index", "build", "--schema", "schema.yaml", "--bits", 8, "--out", index)
+    tables = json.loads(
+        plerion("compile", "--topology", "ring:8", "--index", index, "--subscriptions", "subscriptions.csv")
+    )
+    topology = json.loads(plerion("topology", "ring:8", "--json"))
+    code = (
+        plerion("index", "encode", "--index", index, "--events", "events.csv").splitlines()[1].split(",")[1]
+    )
+    assert Network(tables, topology).deliver(code, "h1")
+    for entries in tables["switches"].values():
+        entries.clear()
+    assert not Network(tables, topology).deliver(code, "h1")
+
+
+def test_evaluate_counts_what_encode_and_cover_say(tmp_path: Path) -> None:
+    index = tmp_path / "index.json"
+    plerion(
+        "index",
+        "build",
+        "--schema",
+        "schema.yaml",
+        "--select",
+        "temperature,wind",
+        "--bits",
+        23,
+        "--out",
+        index,
+    )
+    workload = ["--events", "events.csv", "--subscriptions", "subscriptions.csv"]
+    found = json.loads(plerion("index", "evaluate", "--index", index, *workload, "--budget", 4, "--json"))
+    codes = plerion("index", "encode", "--index", index, "--events", "events.csv").splitlines()[1:]
+    covers = plerion(
+        "index", "cover", "--index", index, "--subscriptions", "subscriptions.csv", "--budget", 4
+    )
+    cells = [line.split(",") for line in covers.splitlines()[1:]]
+    pairs = {
+        (event, name)
+        for event, code in (c.split(",") for c in codes)
+        for name, dz in cells
+        if code.startswith(dz)
+    }
+    assert found["deliveries"] == len(pairs)
+    assert found["false_negatives"] == 0
+    assert found["false_positives"] == found["deliveries"] - found["wanted"]
+    assert found["false_positive_rate"] == pytest.approx(found["false_positives"] / found["deliveries"])
+    assert found["dz"] == len(cells)
+
+
+def test_trace_tells_who_received_an_event_and_why_others_did_not(tmp_path: Path) -> None:
+    index = tmp_path / "index.json"
+    plerion("index", "build", "--schema", "schema.yaml", "--out", index)
+    common = ["--topology", "fat-tree:4x2", "--index", index, "--subscriptions", "subscriptions.csv"]
+    event = "airport=EWR,temperature=20,humidity=50,wind=22,hour=3"
+    told = json.loads(plerion("trace", *common, "--publisher", "h1", "--event", event, "--json"))
+    assert {"host": "h5", "wanted": True} in told["received"]
+    assert not told["missing"]
+    assert any(hop["subscriptions"] for hop in told["journeys"][0]["hops"])
+    own = json.loads(plerion("trace", *common, "--publisher", "h5", "--event", event, "--json"))
+    assert [m["why"] for m in own["missing"] if m["subscription"] == "storm"] != []
+    silent = ["--advertisements", "advertisements.csv"]
+    unsaid = json.loads(plerion("trace", *common, *silent, "--publisher", "h8", "--event", event, "--json"))
+    assert any("did not advertise" in m["why"] for m in unsaid["missing"])
+
+
+def test_bad_input_is_one_clear_line_and_exit_code_2(tmp_path: Path) -> None:
+    index = tmp_path / "index.json"
+    plerion("index", "build", "--schema", "schema.yaml", "--out", index)
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "binary.csv").write_bytes(random.Random(1).randbytes(4096))
+    (tmp_path / "unknown.csv").write_text("id,host,filter\na,h99,TRUE\n")
+    (tmp_path / "torn.csv").write_text("id,host,filter\na,h1,temperature >\n")
+    (tmp_path / "far.csv").write_text("temperature\n20\n999\n")
+    (tmp_path / "torn.json").write_text('{"format": "plerion-index"')
+    ring = ["--topology", "ring:3", "--index", index]
+    cases: list[tuple[list[object], str]] = [
+        (["index", "build", "--schema", "nowhere.yaml", "--out", "x"], "nowhere.yaml"),
+        (
+            ["index", "build", "--schema", "schema.yaml", "--select", "temprature", "--out", "x"],
+            "did you mean",
+        ),
+        (["index", "build", "--schema", "schema.yaml", "--method", "magic", "--out", "x"], "magic"),
+        (["index", "encode", "--index", tmp_path / "torn.json", "--events", "events.csv"], "torn.json"),
+        (["index", "encode", "--index", index, "--events", tmp_path / "far.csv"], "999"),
+        (["index", "encode", "--index", index, "--events", tmp_path / "empty.csv"], "empty.csv"),
+        (["index", "cover", "--index", index, "--subscriptions", tmp_path / "binary.csv"], "binary.csv"),
+        (["verify", *ring, "--subscriptions", tmp_path / "unknown.csv"], "h99"),
+        (["verify", *ring, "--subscriptions", tmp_path / "torn.csv"], "torn.csv"),
+        (["compile", *ring, "--subscriptions", "subscriptions.csv", "--format", "xml"], "xml"),
+        (["compile", *ring, "--subscriptions", "subscriptions.csv", "--tcam", "s9=1"], "s9"),
+        (
+            ["verify", "--topology", "nix:3", "--index", index, "--subscriptions", "subscriptions.csv"],
+            "nix:3",
+        ),
+        (["topology", str(tmp_path)], str(tmp_path.name)),
+    ]
+    for words, told in cases:
+        assert told in plerion(*words, code=2), words
+    assert not (EXAMPLES / "x").exists(), "a command that failed leaves no file behind"
+
+
+def test_the_demo_ends_by_itself_with_nothing_lost_and_nothing_doubled() -> None:
+    found = json.loads(plerion("demo", "--seconds", 2, "--json"))
+    assert found["events"] == 26_114
+    assert found["deliveries"] > 0
+    assert (found["lost"], found["doubled"], found["proven"]) == (0, 0, True)
+
+
+def test_the_benchmarks_run() -> None:
+    rows_found = json.loads(plerion("bench", "--scale", 0.002, "--json"))["rows"]
+    assert len(rows_found) == 9
+    assert all(row["measured"] > 0 for row in rows_found)
+
+
+def test_every_command_explains_itself_with_an_example() -> None:
+    verbs = ["index build", "index evaluate", "index encode", "index cover"]
+    for verb in [*verbs, "topology", "compile", "verify", "trace", "bench", "demo"]:
+        assert f"plerion {verb}" in plerion(*verb.split(), "--help")
