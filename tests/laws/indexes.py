@@ -33,8 +33,8 @@ from plerion.index.propose import regular
 
 Floats = npt.NDArray[np.float64]
 
-law = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-costly_law = settings(law, max_examples=60)
+law = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+costly_law = settings(law, max_examples=50)
 
 
 @st.composite

@@ -81,8 +81,8 @@ class ContentIndex:
     def __post_init__(self) -> None:
         if not self.clusters:
             raise ContentIndexError("an index needs at least one cluster")
-        if self.epoch < 0:
-            raise ContentIndexError(f"epochs count from 0, not {self.epoch}")
+        if not 0 <= self.epoch < 1 << 63:  # what a JSON document and a 64-bit field can carry
+            raise ContentIndexError(f"epochs count from 0 to 2**63 - 1, not {self.epoch}")
         width = len(self.schema.attributes)
         for cluster in self.clusters:
             if len(cluster.cuts) != width or len(cluster.box.lows) != width:
