@@ -37,8 +37,8 @@ class SimulatedSouthbound:
         if not self._entries:
             return no_tables(self._fabric)
         keys = sorted(self._entries)
-        switch, high, low, length = (np.array(column) for column in zip(*keys, strict=True))
+        switch, high, low, length = zip(*keys, strict=True)
         ports = np.frombuffer(b"".join(self._entries[key] for key in keys), np.uint64)
-        first = np.searchsorted(switch, np.arange(self._fabric.switches + 1)).astype(np.int64)
-        dz = DzColumns(high.astype(np.uint64), low.astype(np.uint64), length.astype(np.uint8))
+        first = np.searchsorted(np.array(switch), np.arange(self._fabric.switches + 1)).astype(np.int64)
+        dz = DzColumns(np.array(high, np.uint64), np.array(low, np.uint64), np.array(length, np.uint8))
         return Tables(self._fabric, first, dz, ports.reshape(len(keys), -1).copy())
