@@ -30,30 +30,35 @@ class Journal:
 
     def __init__(self, path: str | Path, settings: Settings) -> None:
         self._path = path
-        try:
+        with self._named("it is not a journal, or not writable"):
             self._database = sqlite3.connect(path, isolation_level=None)
-            self._database.execute("PRAGMA journal_mode = WAL")
-            self._database.execute("PRAGMA synchronous = FULL")
-            self._database.execute("CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT)")
-            self._database.execute(
-                "CREATE TABLE IF NOT EXISTS inputs (number INTEGER PRIMARY KEY, body BLOB)"
-            )
-            self._check(fingerprint(settings))
-        except sqlite3.Error as error:
-            raise JournalError(f"{path}: {error}: it is not a journal, or not writable") from None
+        try:
+            with self._named("it is not a journal, or not writable"):
+                self._database.execute("PRAGMA journal_mode = WAL")
+                self._database.execute("PRAGMA synchronous = FULL")
+                self._database.execute("CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT)")
+                self._database.execute(
+                    "CREATE TABLE IF NOT EXISTS inputs (number INTEGER PRIMARY KEY, body BLOB)"
+                )
+                self._check(fingerprint(settings))
+        except JournalError:
+            self.close()
+            raise
 
     def append(self, inputs: Iterable[Input]) -> None:
-        """Returns when all of them are on disk; all or none."""
+        """Returns when all of them are on disk; all or none. Raises `JournalError` when the disk does not take them."""
         with self._transaction():
             self._insert(inputs)
 
     def replay(self) -> Iterator[Input]:
         """All inputs in their order; one that cannot be read stops it with its number."""
-        for number, body in self._database.execute("SELECT number, body FROM inputs ORDER BY number"):
-            try:
-                yield msgspec.msgpack.decode(body, type=Input)
-            except msgspec.MsgspecError as error:
-                raise JournalError(f"{self._path}: input {number} is damaged: {error}") from None
+        with self._named("the file is damaged; put a copy of it in its place"):
+            for number, body in self._database.execute("SELECT number, body FROM inputs ORDER BY number"):
+                try:
+                    received = msgspec.msgpack.decode(body, type=Input)
+                except (msgspec.MsgspecError, TypeError) as error:
+                    raise JournalError(f"{self._path}: input {number} is damaged: {error}") from None
+                yield received
 
     def compact(self, live: Iterable[Input]) -> None:
         """Replaces the whole list by a shorter one with the same outcome, in one transaction."""
@@ -87,13 +92,23 @@ class Journal:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._database.execute("BEGIN IMMEDIATE")
+        with self._named("nothing of this was kept"):
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._database.execute("COMMIT")
+            except BaseException:
+                if self._database.in_transaction:  # SQLite itself ends one that the disk had no room for
+                    self._database.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _named(self, meaning: str) -> Iterator[None]:
+        """What SQLite says, with the file's name and what it means for a journal."""
         try:
             yield
-        except BaseException:
-            self._database.execute("ROLLBACK")
-            raise
-        self._database.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise JournalError(f"{self._path}: {error}: {meaning}") from None
 
 
 def fingerprint(settings: Settings) -> str:
