@@ -1,12 +1,18 @@
-"""The thin shell around `step`: journals what was accepted, tells the switches, answers when they confirm."""
+"""The thin shell around `step`: journals what was accepted, tells the switches, answers when they confirm.
+
+Inputs have their turn one after the other, so an input that says again what another one is still installing is not
+answered before that is in force. What fails leaves no gap behind it: inputs that the journal does not take are
+forgotten, and when the switches did not confirm, the next input first brings them up to date.
+"""
 
 from __future__ import annotations
 
+from asyncio import Lock
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from plerion.controller.inputs import Input
-from plerion.controller.journal import Journal
+from plerion.controller.journal import Journal, JournalError
 from plerion.controller.state import Settings, State, initial
 from plerion.controller.step import Install, Refuse, step
 from plerion.flow.diff import coalesced, diff
@@ -31,16 +37,14 @@ class Controller:
         self.state = state
         self._journal = journal
         self._southbound = southbound
+        self._turn = Lock()
+        self._unconfirmed = False  # whether the switches may lack something that the state holds
 
     @classmethod
     async def start(cls, settings: Settings, journal: Journal | None, southbound: Southbound) -> Controller:
         """Replays the journal, reads the tables back and sends only the difference; traffic flows meanwhile."""
-        state = initial(settings)
-        replayed = 0
-        for received in journal.replay() if journal else ():
-            state, _ = step(state, received)
-            replayed += 1
-        if journal and replayed > 2 * (len(live := list(state.live())) + 64):
+        state, replayed = _replayed(settings, journal)
+        if journal is not None and replayed > 2 * (len(live := list(state.live())) + 64):
             journal.compact(live)
         found = cls(state, journal, southbound)
         await found.resync()
@@ -48,8 +52,14 @@ class Controller:
 
     async def resync(self) -> int:
         """Brings the switches to what they should hold; the number of changes that this took."""
+        async with self._turn:
+            return await self._resync()
+
+    async def _resync(self) -> int:
+        self._unconfirmed = True
         missing = diff(await self._southbound.tables(), self.state.table.tables())
         await self._southbound.apply(missing)
+        self._unconfirmed = False
         return len(missing)
 
     async def handle(self, received: Input) -> Answer:
@@ -58,6 +68,12 @@ class Controller:
 
     async def handle_all(self, received: Iterable[Input]) -> Sequence[Answer]:
         """Several inputs with one journal write and one round to the switches."""
+        async with self._turn:
+            if self._unconfirmed:
+                await self._resync()
+            return await self._handle_all(received)
+
+    async def _handle_all(self, received: Iterable[Input]) -> Sequence[Answer]:
         answers: list[Answer] = []
         accepted: list[Input] = []
         changes = []
@@ -68,8 +84,27 @@ class Controller:
             changes += [effect.change for effect in effects if isinstance(effect, Install)]
             if not refusals:
                 accepted.append(one)
-        if self._journal and accepted:
-            self._journal.append(accepted)
+        self._remember(accepted)
         if changes:
+            self._unconfirmed = True
             await self._southbound.apply(coalesced(changes))
+            self._unconfirmed = False
         return answers
+
+    def _remember(self, accepted: Sequence[Input]) -> None:
+        if self._journal is None or not accepted:
+            return
+        try:
+            self._journal.append(accepted)
+        except JournalError:
+            self.state, _ = _replayed(self.state.settings, self._journal)
+            raise
+
+
+def _replayed(settings: Settings, journal: Journal | None) -> tuple[State, int]:
+    """The state that the journal leads to, and how many inputs that took."""
+    state, count = initial(settings), 0
+    for received in journal.replay() if journal is not None else ():
+        state, _ = step(state, received)
+        count += 1
+    return state, count
