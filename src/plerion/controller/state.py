@@ -16,7 +16,7 @@ from plerion.flow.fabric import Fabric, fabric
 from plerion.flow.fit import TreesDoNotFit
 from plerion.flow.limited import LimitedTable
 from plerion.index.content_index import ContentIndex
-from plerion.index.cover import DEFAULT_BUDGET
+from plerion.index.cover import DEFAULT_BUDGET, MAX_BUDGET
 from plerion.index.dzset import DzColumns, DzSet
 from plerion.routing.interest import Advertisement
 from plerion.routing.tree import DEFAULT_MAX_TREES, Forest, Spanning, forest, sources, spanning
@@ -34,6 +34,10 @@ class Settings:
     tcam: Mapping[SwitchId, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if self.max_trees < 1:
+            raise ValueError(f"max_trees: {self.max_trees}: events need at least 1 tree to travel on")
+        if not 1 <= self.budget <= MAX_BUDGET:
+            raise ValueError(f"budget: {self.budget}: a cover takes 1 to {MAX_BUDGET} dz")
         for switch, limit in self.tcam.items():
             if switch not in self.topology.switches or limit < 1:
                 raise ValueError(f"tcam: {switch} with {limit} entries: name a switch and at least 1 entry")
