@@ -87,6 +87,10 @@ def tables_of(fabric: Fabric, entries: Mapping[SwitchId, Iterable[FlowEntry]]) -
     ports = np.zeros((len(rows), fabric.port_words), np.uint64)
     for row, (x, entry) in enumerate(rows):
         begin, end = fabric.first[x], fabric.first[x + 1]
+        if not entry.ports <= set(fabric.port[begin:end].tolist()):
+            raise ValueError(
+                f"{fabric.topology.switches[x]} does not have all ports of {sorted(entry.ports)}"
+            )
         for slot in np.searchsorted(fabric.port[begin:end], sorted(entry.ports)).tolist():
             ports[row, slot // 64] |= np.uint64(1 << (slot % 64))
     first = np.cumsum([0, *map(len, by_switch)]).astype(np.int64)

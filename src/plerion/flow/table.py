@@ -12,7 +12,18 @@ from plerion.flow.delta import Labels, Log, log_with_room
 from plerion.flow.diff import Diff, no_change
 from plerion.flow.entry import Tables
 from plerion.flow.fabric import Fabric
-from plerion.flow.trie import NONE, Trie, count_down, count_up, empty_trie, find, insert, prune, with_room
+from plerion.flow.trie import (
+    NODES,
+    NONE,
+    Trie,
+    count_down,
+    count_up,
+    empty_trie,
+    find,
+    insert,
+    prune,
+    with_room,
+)
 from plerion.index.cover import Covers
 from plerion.index.dzset import DzColumns, Lengths, Words
 from plerion.kernel import Int, kernel
@@ -141,9 +152,8 @@ class NetworkTable:
             more[: len(self._labels.behind)] = self._labels.behind
             self._labels = self._labels._replace(behind=more)
         words = np.zeros((len(self.fabric.port), self.fabric.host_words), np.uint64)
-        reached: dict[
-            NodeId, int
-        ] = {}  # by switch: the hosts of its part of the network, all its ports together
+        # All ports of a switch together lead to the hosts of its part of the network.
+        reached: dict[NodeId, int] = {}
         for port, mask in behind.items():
             reached[port.node] = reached.get(port.node, 0) | mask
         for port, mask in behind.items():
@@ -234,8 +244,9 @@ def _place(
 
 @kernel
 def _set_labels(trie: Trie, fresh: npt.NDArray[np.int32]) -> None:
-    """Takes the new labels over; nodes that lose their only mark go."""
-    stale = np.flatnonzero((trie.label != NONE) & (fresh == NONE))
+    """Takes the new labels over; nodes that lose their only mark go. Past the nodes in use arrays hold anything."""
+    used = trie.state[NODES]
+    stale = np.flatnonzero((trie.label[:used] != NONE) & (fresh[:used] == NONE))
     trie.label[:] = fresh
     for n in stale:
         prune(trie, n)
