@@ -17,7 +17,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 EARNED: Mapping[str, tuple[int, str]] = {
     "cli/compile.py::compile_tables": (
-        40,
+        44,
         "a line an option, which is how the command line library wants them",
     ),
     "cli/index.py::build": (36, "a line an option"),

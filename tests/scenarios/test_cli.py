@@ -1,32 +1,72 @@
 """The commands as a user runs them: files in, files out, exit codes, and tables that a second opinion shares."""
 
 import csv
+import io
 import json
 import random
 import subprocess
 import sys
 from collections import deque
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from ipaddress import IPv6Address, IPv6Network
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
+from plerion.cli.main import run
 from tests.architecture.repository import ROOT
 
 EXAMPLES = ROOT / "examples"
-PLERION = Path(sys.executable).with_name("plerion")
 
 
-def plerion(*words: object, code: int = 0, cwd: Path = EXAMPLES) -> str:
-    """Standard output of a command that ends with this exit code and without a traceback."""
-    command = [PLERION, *map(str, words)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=cwd, timeout=300)
-    assert done.returncode == code, f"{words}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
-    assert "Traceback" not in done.stderr
+def plerion(*words: object, code: int = 0) -> str:
+    """What a command prints that ends with this exit code; for 2 the one line that it complains with."""
+    ended, out, err = in_process([str(word) for word in words])
+    assert ended == code, f"{words}: exit {ended}\n{out}\n{err}"
     if code == 2:
-        assert len(done.stderr.strip().splitlines()) == 1, done.stderr
-    return done.stdout if code != 2 else done.stderr
+        assert len(err.strip().splitlines()) == 1, err
+    return out if code != 2 else err
+
+
+def in_process(words: list[str]) -> tuple[int, str, str]:
+    """As `plerion words…` in the examples' directory, without a new interpreter for each."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
+    ended = 0
+    with (
+        redirect_stdout(out),
+        redirect_stderr(err),
+        chdir(EXAMPLES),
+        patch.object(sys, "argv", ["plerion", *words]),
+    ):
+        try:
+            run()
+        except SystemExit as exit:
+            ended = int(exit.code or 0)
+    texts = []
+    for stream in (out, err):
+        stream.flush()
+        texts.append(bytes(stream.buffer.getvalue()).decode())
+    return ended, texts[0], texts[1]
+
+
+def in_a_shell(*words: str) -> subprocess.CompletedProcess[str]:
+    command: list[str | Path] = [Path(sys.executable).with_name("plerion"), *words]
+    return subprocess.run(command, check=False, capture_output=True, text=True, cwd=EXAMPLES, timeout=300)
+
+
+def test_the_installed_command_answers_and_refuses_without_a_traceback() -> None:
+    assert json.loads(in_a_shell("topology", "ring:3", "--json").stdout)["switches"] == ["s1", "s2", "s3"]
+    listed = in_a_shell("--help")
+    assert listed.returncode == 0
+    assert "verify" in listed.stdout
+    refused = in_a_shell("topology", "nix:3")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert len(refused.stderr.splitlines()) == 1
+    unknown = in_a_shell("conjure")
+    assert unknown.returncode == 2
+    assert "Traceback" not in unknown.stderr
 
 
 class Network:
@@ -198,6 +238,33 @@ def test_trace_tells_who_received_an_event_and_why_others_did_not(tmp_path: Path
     silent = ["--advertisements", "advertisements.csv"]
     unsaid = json.loads(plerion("trace", *common, *silent, "--publisher", "h8", "--event", event, "--json"))
     assert any("did not advertise" in m["why"] for m in unsaid["missing"])
+
+
+def test_verify_judges_given_tables_and_shows_an_event_that_refutes_them(tmp_path: Path) -> None:
+    index, tables = tmp_path / "index.json", tmp_path / "tables.json"
+    plerion("index", "build", "--schema", "schema.yaml", "--out", index)
+    common = ["--topology", "fat-tree:4x2", "--index", index, "--subscriptions", "subscriptions.csv"]
+    text = plerion("compile", *common)
+    tables.write_text(text)
+    assert json.loads(plerion("verify", *common, "--tables", tables, "--json"))["ok"]
+    tables.write_text(text.replace('"output":4', '"output":3'))
+    refuted = json.loads(plerion("verify", *common, "--tables", tables, "--json", code=1))
+    assert refuted["counter_example"].startswith("lost")
+    assert set(refuted["event"]) == {"airport", "temperature", "humidity", "wind", "visibility", "hour"}
+    tables.write_text(text.replace('"s1"', '"s99"'))
+    assert "s99" in plerion("verify", *common, "--tables", tables, code=2)
+
+
+def test_failed_switches_and_links_are_routed_around(tmp_path: Path) -> None:
+    index = tmp_path / "index.json"
+    plerion("index", "build", "--schema", "schema.yaml", "--out", index)
+    common = ["--topology", "fat-tree:4x2", "--index", index, "--subscriptions", "subscriptions.csv"]
+    for failures in (["s1:1"], ["s1"], ["s9", "s3:3"]):
+        down = [word for failure in failures for word in ("--down", failure)]
+        assert json.loads(plerion("verify", *common, *down, "--json"))["ok"]
+        tables = json.loads(plerion("compile", *common, *down))["switches"]
+        assert all(not tables[failure] for failure in failures if ":" not in failure)
+    assert "s77" in plerion("verify", *common, "--down", "s77", code=2)
 
 
 def test_bad_input_is_one_clear_line_and_exit_code_2(tmp_path: Path) -> None:

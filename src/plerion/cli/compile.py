@@ -12,6 +12,7 @@ from plerion.cli.options import (
     MAX_TREES,
     AdvertisementsFile,
     Budget,
+    Down,
     IndexFile,
     Ipv4,
     MaxTrees,
@@ -36,6 +37,7 @@ def compile_tables(
     max_trees: MaxTrees = MAX_TREES,
     tcam: Tcam = None,
     sample: SampleFile = None,
+    down: Down = None,
     format: Annotated[str, typer.Option(help="json, or ofctl for `ovs-ofctl add-flows`.")] = "json",
     last_hop: Annotated[
         str,
@@ -55,7 +57,9 @@ def compile_tables(
     if last_hop not in hop or (ipv4 and last_hop == "rewrite"):
         raise InputError(f"--last-hop {last_hop!r} is not possible here", "use raw, or rewrite with IPv6")
     with progress("compiling"):
-        found = deployment(topology, index, subscriptions, advertisements, budget, max_trees, tcam, sample)
+        found = deployment(
+            topology, index, subscriptions, advertisements, budget, max_trees, tcam, sample, down
+        )
         plan = address_plan(found.state.settings.index, ipv4)
     with writer(out) as file:
         if format == "ofctl":

@@ -10,6 +10,7 @@ import typer
 from plerion.content.errors import InputError
 from plerion.content.read import Interests, read_events, read_interests
 from plerion.controller.deploy import Deployment, deploy
+from plerion.controller.inputs import LinkDown, SwitchDown
 from plerion.controller.state import Settings
 from plerion.index.address import AddressPlan
 from plerion.index.codec import read_index
@@ -51,6 +52,12 @@ Tcam = Annotated[
     list[str] | None,
     typer.Option("--tcam", help="Room of tables: a number for all switches, or s1=100; may be repeated."),
 ]
+Down = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--down", help="What has failed: a switch (s1) or a link by a port (s1:2); may be repeated."
+    ),
+]
 Ipv4 = Annotated[
     bool, typer.Option("--ipv4", help="Addresses from 239.128.0.0/9 (23 bits) instead of ff0e::/16.")
 ]
@@ -89,15 +96,20 @@ def deployment(
     max_trees: int,
     tcam: list[str] | None,
     sample_file: Path | None,
+    down: list[str] | None,
 ) -> Deployment:
     """Everything that `compile`, `verify` and `trace` are given, deployed."""
     network, index = load(topology), read_index(index_file)
     settings = Settings(network, index, budget, max_trees, limits(network, tcam))
     announced = None if advertisements is None else interests(advertisements, index)
+    failed = [LinkDown(word) if ":" in word else SwitchDown(word) for word in down or []]
     try:
-        return deploy(settings, interests(subscriptions, index), announced, sample(index, sample_file))
+        return deploy(
+            settings, interests(subscriptions, index), announced, sample(index, sample_file), failed
+        )
     except InputError as error:
-        error.file = str(advertisements if "advertisement" in error.what else subscriptions)
+        if error.row is not None:
+            error.file = str(advertisements if "advertisement" in error.what else subscriptions)
         raise
 
 

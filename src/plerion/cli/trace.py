@@ -12,6 +12,7 @@ from plerion.cli.options import (
     MAX_TREES,
     AdvertisementsFile,
     Budget,
+    Down,
     IndexFile,
     Json,
     MaxTrees,
@@ -43,6 +44,7 @@ def trace(
     max_trees: MaxTrees = MAX_TREES,
     tcam: Tcam = None,
     sample: SampleFile = None,
+    down: Down = None,
     json: Json = False,
 ) -> None:
     """Follow one event: the entry that matched at each switch, the subscriptions behind it, and why not.
@@ -50,7 +52,7 @@ def trace(
     plerion trace --topology fat-tree:4x2 --index index.json --subscriptions subscriptions.csv \\
         --publisher h1 --event temperature=31,humidity=12
     """
-    found = deployment(topology, index, subscriptions, advertisements, budget, max_trees, tcam, sample)
+    found = deployment(topology, index, subscriptions, advertisements, budget, max_trees, tcam, sample, down)
     hosts = found.state.settings.topology.hosts
     if publisher not in hosts:
         raise InputError(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from plerion.content.errors import InputError, suggestion
 from plerion.content.read import Interests
+from plerion.controller.inputs import LinkDown, SwitchDown
 from plerion.controller.state import Settings, State, initial
+from plerion.controller.step import Refuse, step
 from plerion.flow.entry import Tables
 from plerion.flow.verify import Proof, verify
 from plerion.index.cover import NO_SAMPLE, Covers, advertised, covers
@@ -33,8 +35,9 @@ class Deployment:
 
     def proof(self) -> Proof:
         """Whether every wanted delivery happens exactly once and every table keeps to its limit."""
+        state = self.state
         return verify(
-            self.tables, self.covers, self.hosts, self.state.sent(), limits=self.state.settings.tcam
+            self.tables, self.covers, self.hosts, state.sent(), state.surviving, state.settings.tcam
         )
 
 
@@ -43,9 +46,15 @@ def deploy(
     subscriptions: Interests,
     advertisements: Interests | None = None,
     sample: EventSample = NO_SAMPLE,
+    failures: Iterable[LinkDown | SwitchDown] = (),
 ) -> Deployment:
     """Deploys everything; without advertisements every host may send every event."""
     state = initial(settings)
+    for failure in failures:
+        state, effects = step(state, failure)
+        for refused in effects:
+            if isinstance(refused, Refuse):
+                raise InputError(refused.reason)
     _check_hosts(state, "subscription", subscriptions)
     for announced in _announcements(state, advertisements, sample):
         state.announced[announced.id] = announced

@@ -54,9 +54,10 @@ class Explanation:
 
 def explain(deployment: Deployment, point: Sequence[float], publisher: HostId) -> Explanation:
     """Walks the event on the model network and compares with what its subscribers asked for."""
-    network = ModelNetwork(deployment.tables)
+    network = ModelNetwork(deployment.tables, deployment.state.surviving)
     codes = deployment.state.settings.index.codes(point)
-    journeys = tuple(_journey(deployment, network, code, publisher) for code in codes)
+    sent = codes if publisher in network.topology.hosts else ()
+    journeys = tuple(_journey(deployment, network, code, publisher) for code in sent)
     wanted = _wanted(deployment, np.array(point))
     got = [host for journey in journeys for host in journey.delivered]
     wanting = {deployment.subscriptions.hosts[i] for i in wanted}
@@ -123,6 +124,9 @@ def _why_not(
     sent = deployment.state.sent().get(publisher)
     if sent is None or not any(sent.covers(code) for code in codes):
         return f"{publisher} did not advertise such events"
+    surviving = deployment.state.surviving.hosts
+    if publisher not in surviving or host not in surviving:
+        return f"a failure cut off {publisher if publisher not in surviving else host}"
     part = next(p for p in deployment.state.surviving.components() if _switch(deployment, publisher) in p)
     if _switch(deployment, host) not in part:
         return f"no path joins {publisher} and {host}"

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Literal
 
-from plerion.flow.entry import FlowEntry, Tables
-from plerion.index.address import AddressPlan
+import msgspec
+
+from plerion.flow.entry import FlowEntry, Tables, tables_of
+from plerion.flow.fabric import Fabric
+from plerion.index.address import FAMILIES, AddressPlan
 from plerion.topology.graph import HostId, SwitchId, Topology, ipv6, mac
 
 LastHop = Literal["raw", "rewrite"]
@@ -70,3 +74,46 @@ def _ofctl(action: Action) -> str:
     if "output" in action:
         return f"output:{action['output']}"
     return ",".join(f"set_field:{value}->{name}" for name, value in action["set"].items())
+
+
+class TablesError(ValueError):
+    """A document that holds no tables of this network, with the place."""
+
+
+class _Entry(msgspec.Struct):
+    match: dict[str, str]
+    actions: list[dict[str, Any]]
+
+
+class _Tables(msgspec.Struct):
+    switches: dict[str, list[_Entry]]
+
+
+def read_tables(path: Path, fabric: Fabric) -> Tables:
+    """The tables in a file that `plerion compile --format json` wrote; ports count, addresses that are set do not."""
+    try:
+        document = msgspec.json.decode(path.read_bytes(), type=_Tables)
+    except msgspec.MsgspecError as error:
+        raise TablesError(f"{path}: {error}") from None
+    found: dict[SwitchId, list[FlowEntry]] = {}
+    for name, entries in document.switches.items():
+        if name not in fabric.switch_number:
+            raise TablesError(f"{path}: there is no switch {name!r} in this network")
+        found[SwitchId(name)] = [_entry(fabric, SwitchId(name), entry, path) for entry in entries]
+        if len({entry.dz for entry in found[SwitchId(name)]}) < len(entries):
+            raise TablesError(f"{path}: {name} has two entries with the same match")
+    return tables_of(fabric, found)
+
+
+def _entry(fabric: Fabric, switch: SwitchId, entry: _Entry, path: Path) -> FlowEntry:
+    ports = frozenset(action["output"] for action in entry.actions if "output" in action)
+    if not ports <= set(fabric.topology.ports(switch)):
+        raise TablesError(f"{path}: {switch} sends to port {sorted(map(str, ports))}, which it does not have")
+    for family in FAMILIES:
+        plan = AddressPlan(family)
+        if set(entry.match) == {plan.field}:
+            try:
+                return FlowEntry(plan.dz(entry.match[plan.field]), ports)
+            except ValueError as error:
+                raise TablesError(f"{path}: {switch}: {error}") from None
+    raise TablesError(f"{path}: {switch} matches {entry.match}: only ipv6_dst or ipv4_dst can be judged")

@@ -49,7 +49,7 @@ class CounterExample:
         if self.fault == "table full":
             return f"table full: {self.switch} has {self.size} entries and room for {self.limit}"
         to = f" to {self.host}" if self.host else ""
-        return f"{self.fault}: the event {self.code} from {self.publisher}{to}"
+        return f"{self.fault}: the event {str(self.code).rstrip('0') or '0'}… from {self.publisher}{to}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from plerion.index.dz import Dz, DzError
 
 Network = IPv4Network | IPv6Network
 Family = Literal["ipv6", "ipv4"]
+FAMILIES: tuple[Family, ...] = ("ipv6", "ipv4")
 
 _PREFIX: dict[Family, Network] = {
     "ipv6": IPv6Network("ff0e::/16"),  # global multicast, not permanently assigned
