@@ -10,13 +10,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plerion.content.box import Box
+from plerion.content.box import bounds as bounds_of
 from plerion.content.schema import Number, Schema
 from plerion.index.content_index import Cluster, ContentIndex
-from plerion.index.cover import DEFAULT_BUDGET, MAX_BUDGET, NO_SAMPLE, advertised, cover, covers, sample_of
+from plerion.index.cover import (
+    DEFAULT_BUDGET,
+    MAX_BUDGET,
+    NO_SAMPLE,
+    advertised,
+    cell_ranges,
+    cover,
+    covers,
+    sample_of,
+)
 from plerion.index.cuts import ContentIndexError, Cuts, explicit_cuts
 from plerion.index.dz import WHOLE, Dz
 from plerion.index.dzset import DzSet
-from plerion.index.encode import encode
+from plerion.index.encode import cell_plan, encode
 from plerion.index.propose import regular
 from plerion.index.split import EventSample
 from tests.laws.indexes import (
@@ -99,6 +110,16 @@ def test_a_cover_is_exact_when_the_budget_suffices(index: ContentIndex, data: st
 
 
 @costly_law
+@given(indexes(max_bits=8), st.data())
+def test_one_box_needs_no_more_budget_than_its_exact_cover_has_cells(
+    index: ContentIndex, data: st.DataObject
+) -> None:
+    bounds = data.draw(interests(index))[:1]
+    exact = DzSet.of(codes_met(index.home(bounds), bounds))
+    assert cover(index, bounds, len(exact), data.draw(samples(index, bounds))) == exact
+
+
+@costly_law
 @given(indexes(max_bits=8), st.data(), budgets)
 def test_a_cover_has_every_code_of_the_boxes_and_no_cell_without_one(
     index: ContentIndex, data: st.DataObject, budget: int
@@ -160,6 +181,47 @@ def test_the_cells_of_an_interval_are_those_of_its_positions(schema: Schema, dat
     assert range(first, last + 1) == cells_met(cuts, low, high)
 
 
+@law
+@given(any_indexes(), st.data())
+def test_the_compiled_cells_of_a_box_are_the_defined_ones(index: ContentIndex, data: st.DataObject) -> None:
+    asked = data.draw(st.lists(boxes(index.schema, fractions=True), max_size=9))
+    for cluster in index.clusters:
+        plan = cell_plan(cluster)
+        expected = [
+            [cluster.cuts[a].cells_of(box.lows[a], box.highs[a]) for a in plan.attribute.tolist()]
+            for box in asked
+        ]
+        found = cell_ranges(plan, bounds_of(asked, index.schema))
+        assert [[tuple(cells) for cells in row] for row in found.tolist()] == expected
+
+
+@costly_law
+@given(indexes(max_bits=7), st.data())
+def test_what_is_advertised_is_exact_when_the_budget_suffices(
+    index: ContentIndex, data: st.DataObject
+) -> None:
+    asked = data.draw(st.lists(boxes(index.schema), max_size=3))
+    met: set[Dz] = set()
+    for cluster in index.clusters:
+        common = [common_part(box, cluster.box) for box in asked]
+        met |= codes_met(cluster, bounds_of([box for box in common if box is not None], index.schema))
+    assert advertised(index, bounds_of(asked, index.schema), 1 << 8) == DzSet.of(met)
+
+
+def common_part(box: Box, other: Box) -> Box | None:
+    lows, highs = tuple(map(max, box.lows, other.lows)), tuple(map(min, box.highs, other.highs))
+    return Box(lows, highs) if all(low < high for low, high in zip(lows, highs, strict=True)) else None
+
+
+@law
+@given(any_indexes(), st.data())
+def test_a_sample_is_the_codes_of_its_events_in_order(index: ContentIndex, data: st.DataObject) -> None:
+    events = data.draw(points(index.schema, data.draw(interests(index))))
+    sample = sample_of(encode(index, events))
+    codes = sorted(code.key() for point in events.tolist() for code in index.codes(point))
+    assert list(zip(sample.high.tolist(), sample.low.tolist(), strict=True)) == codes
+
+
 # How much work, and where it goes.
 
 BYTES = Schema(tuple(Number(name, 0, 255, integer=True) for name in "xyz"))
@@ -205,6 +267,14 @@ def test_more_budget_removes_the_largest_waste_first() -> None:
     assert cover(line, two, 1) == DzSet((WHOLE,))
     assert cover(line, two, 2) == DzSet.parse("0", "1100000")
     assert cover(line, two, 3) == DzSet.parse("00", "01000000", "1100000")
+
+
+def test_of_two_cells_alike_the_one_that_is_asked_for_less_is_split_first() -> None:
+    line = regular(Schema((Number("x", 0, 255, integer=True),)), 8)
+    full, empty = [[[0.0, 120.0]]], [[[128.0, 129.0]], [[255.0, 256.0]]]
+    assert cover(line, np.array(full + empty), 3) == DzSet.parse("0", "10000000", "11111111")
+    full, empty = [[[128.0, 250.0]]], [[[0.0, 1.0]], [[127.0, 128.0]]]
+    assert cover(line, np.array(full + empty), 3) == DzSet.parse("1", "00000000", "01111111")
 
 
 def test_where_events_are_known_they_take_the_place_of_volume() -> None:
