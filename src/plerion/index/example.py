@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from math import ceil, inf, nextafter
+from math import ceil
 
 from plerion.content.event import Event
 from plerion.content.schema import Attribute, Enumeration, Number
@@ -40,21 +40,30 @@ def _cells(cluster: Cluster, code: Dz) -> list[int]:
 
 
 def _position(cuts: Cuts, cell: int) -> float:
-    """A position that should lie in the cell; who calls checks that it does."""
-    if cuts.at is not None:
-        first = cuts.low if cell == 0 else cuts.at[cell - 1]
-    elif cuts.log:
-        first = _from_pattern(pattern(cuts.low) + ceil(cell / cuts.factor))
-    else:
-        first = cuts.low + cell / cuts.factor
-    if cuts.discrete:
-        return float(ceil(first))
-    return first if cuts.cell(first) == cell else nextafter(first, inf)
+    """The least position from `low` that can lie in the cell; who calls checks that it does.
+
+    By bisection over all doubles, because cells never decrease and to invert their rounding would be a guess.
+    """
+    first, end = _rank(cuts.low), _rank(cuts.end)
+    while first < end:
+        middle = (first + end) >> 1
+        if cuts.cell(_at_rank(middle)) < cell:
+            first = middle + 1
+        else:
+            end = middle
+    position = _at_rank(first)
+    return float(ceil(position)) if cuts.discrete else position
 
 
-def _from_pattern(bits: int) -> float:
-    position: float = struct.unpack("<d", struct.pack("<q", bits))[0]
-    return position
+def _rank(position: float) -> int:
+    """Where a double stands among all doubles, counted from 0.0."""
+    distance = pattern(abs(position))  # the pattern of -0.0 is far from that of 0.0
+    return distance if position >= 0 else -distance
+
+
+def _at_rank(rank: int) -> float:
+    position: float = struct.unpack("<d", struct.pack("<q", abs(rank)))[0]
+    return position if rank >= 0 else -position
 
 
 def _is_value(attribute: Attribute, position: float) -> bool:
