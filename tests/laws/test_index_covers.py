@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from plerion.content.box import Box
 from plerion.content.box import bounds as bounds_of
 from plerion.content.schema import Number, Schema
-from plerion.index.content_index import Cluster, ContentIndex
+from plerion.index.content_index import Cluster, ContentIndex, everywhere
 from plerion.index.cover import (
     DEFAULT_BUDGET,
     MAX_BUDGET,
@@ -24,7 +24,7 @@ from plerion.index.cover import (
     covers,
     sample_of,
 )
-from plerion.index.cuts import ContentIndexError, Cuts, explicit_cuts
+from plerion.index.cuts import ContentIndexError, Cuts, equal_cuts, explicit_cuts
 from plerion.index.dz import WHOLE, Dz
 from plerion.index.dzset import DzSet
 from plerion.index.encode import cell_plan, encode
@@ -275,6 +275,13 @@ def test_of_two_cells_alike_the_one_that_is_asked_for_less_is_split_first() -> N
     assert cover(line, np.array(full + empty), 3) == DzSet.parse("0", "10000000", "11111111")
     full, empty = [[[128.0, 250.0]]], [[[0.0, 1.0]], [[127.0, 128.0]]]
     assert cover(line, np.array(full + empty), 3) == DzSet.parse("1", "00000000", "01111111")
+
+
+def test_no_budget_goes_to_a_cell_that_is_asked_for_whole_even_where_it_is_one_cell_wide() -> None:
+    schema = Schema(tuple(Number(name, 0, 7, integer=True) for name in "xy"))
+    cuts = tuple(equal_cuts(attribute, 3) for attribute in schema.attributes)
+    index = ContentIndex(schema, (Cluster(WHOLE, everywhere(schema), (0, 0, 0, 1, 1, 1), cuts),))
+    assert cover(index, np.array([[[3.0, 4.0], [0.0, 7.0]]]), 3) == DzSet.parse("0110", "01110", "011110")
 
 
 def test_where_events_are_known_they_take_the_place_of_volume() -> None:

@@ -118,7 +118,7 @@ def workloads(draw: st.DrawFn, index: ContentIndex) -> tuple[Floats, Interests, 
     return np.array([point(index.schema, e) for e in sent]).reshape(-1, width), asked, hosts
 
 
-@law
+@costly_law
 @given(any_indexes(), st.data(), st.integers(1, 16))
 def test_an_evaluation_counts_what_a_double_loop_counts(
     index: ContentIndex, data: st.DataObject, budget: int
@@ -131,7 +131,7 @@ def test_an_evaluation_counts_what_a_double_loop_counts(
     assert found.dz == sum(map(len, sets))
 
 
-@law
+@costly_law
 @given(any_indexes(), st.data())
 def test_false_negatives_of_covers_that_lack_cells_are_counted(
     index: ContentIndex, data: st.DataObject

@@ -15,7 +15,7 @@ from plerion.content.semantics import matches
 from plerion.matching.bitset import STRIDE, BitsetMatcher
 from plerion.matching.matcher import Flags, Matcher
 from plerion.matching.naive import NaiveMatcher
-from tests.laws.indexes import Floats, events, filters, law, schemas
+from tests.laws.indexes import Floats, costly_law, events, filters, law, schemas
 
 Ints = npt.NDArray[np.int64]
 Make = Callable[[Ints, Floats], Matcher]
@@ -31,7 +31,7 @@ def disagreements(found: Flags, expected: list[list[bool]]) -> list[tuple[int, i
 
 
 @every_matcher
-@law
+@costly_law
 @given(schema=schemas(), data=st.data())
 def test_a_matcher_finds_exactly_the_filters_that_match(
     make: Make, schema: Schema, data: st.DataObject

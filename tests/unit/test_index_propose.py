@@ -1,6 +1,7 @@
 """Indexes made from a schema alone: whose turn it is, who is passed over, and what is refused."""
 
 from dataclasses import replace
+from math import isfinite
 
 import numpy as np
 import pytest
@@ -8,8 +9,10 @@ import pytest
 from plerion.content.box import Box
 from plerion.content.schema import Enumeration, Number, Schema, SchemaError
 from plerion.index.content_index import Cluster, ContentIndex, everywhere, volume
+from plerion.index.cover import cover
 from plerion.index.cuts import MAX_EQUAL_BITS, ContentIndexError, Cuts, equal_cuts, explicit_cuts, useful_bits
 from plerion.index.dz import WHOLE, Dz
+from plerion.index.dzset import DzSet
 from plerion.index.propose import regular, round_robin
 from plerion.index.selection import by_names
 
@@ -114,6 +117,19 @@ def test_the_last_position_of_whole_numbers_is_whole() -> None:
     real = Cuts(3, 0.0, 8.0)
     assert real.cells_of(2.0, 3.0) == (2, 2)
     assert real.cells_of(2.0, 3.5) == (2, 3)
+
+
+@pytest.mark.parametrize("end", [5e-324, 1e-323, 1e-300])
+def test_a_range_too_short_for_its_bits_still_has_cells(end: float) -> None:
+    """An infinite factor would put the low end, 0 * inf, in no cell."""
+    parted = Cuts(48, 0.0, end)
+    assert isfinite(parted.factor)
+    assert parted.cells_of(0.0, 5e-324) == (0, 0)
+    index = ContentIndex(
+        Schema((Number("x", 0.0, 1.0),)), (Cluster(WHOLE, Box((-INF,), (INF,)), (0,) * 48, (parted,)),)
+    )
+    many = np.tile([0.0, 5e-324], (9, 1, 1))
+    assert cover(index, many) == DzSet((Dz(0, 48),))
 
 
 @pytest.mark.parametrize(
