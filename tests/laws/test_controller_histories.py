@@ -32,7 +32,7 @@ from plerion.index.propose import regular
 from plerion.routing.demand import demands
 from plerion.routing.interest import Subscription, SubscriptionId
 from plerion.topology import HostId, Topology
-from tests.laws.topologies import topologies
+from tests.laws.networks import networks
 
 SCHEMA = Schema((Number("x", 0, 15, integer=True), Number("y", 0, 1)))
 edges = st.integers(0, 15)
@@ -53,7 +53,7 @@ filters: st.SearchStrategy[Filter] = texts | written_out
 @st.composite
 def deployment_settings(draw: st.DrawFn) -> Settings:
     """Settings with and without limits; a tight limit and many trees force trees to merge."""
-    topology = draw(topologies(5))
+    topology = draw(networks())
     limit = draw(st.sampled_from((None, 1, 2, 1, 2)))
     spared = draw(st.frozensets(st.sampled_from(topology.switches), max_size=1))
     limits = {switch: limit for switch in topology.switches if limit and switch not in spared}

@@ -14,13 +14,12 @@ from plerion.flow.fabric import fabric
 from plerion.flow.table import NetworkTable
 from plerion.flow.trie import FREE_NODE, FREE_RECORD, FREED, NODES, NONE, RECORDS, Trie
 from plerion.index.dz import WHOLE, Dz
-from plerion.index.dzset import DzColumns
+from plerion.index.dzset import DzColumns, DzSet
 from plerion.routing.demand import demands
-from plerion.routing.interest import Advertisement, Subscription
+from plerion.routing.interest import Advertisement, Subscription, SubscriptionId
 from plerion.routing.tree import Spanning, forest, sources, spanning
 from plerion.topology import SwitchId, Topology
-from tests.laws.networks import advertisements, bases, subscriptions, surviving
-from tests.laws.topologies import topologies
+from tests.laws.networks import advertisements, bases, networks, subscriptions, surviving
 
 
 def chain(first: int, following: list[int]) -> list[int]:
@@ -63,17 +62,31 @@ class Histories(RuleBasedStateMachine):
         self.since_start: list[Diff] = []
         self.base = WHOLE
 
-    @initialize(topology=topologies(5), base=bases, max_trees=st.sampled_from((64, 2, 1)))
-    def start(self, topology: Topology, base: Dz, max_trees: int) -> None:
+    @initialize(topology=networks(), base=bases, max_trees=st.sampled_from((64, 2, 1)), data=st.data())
+    def start(self, topology: Topology, base: Dz, max_trees: int, data: st.DataObject) -> None:
         self.topology, self.alive, self.base, self.max_trees = topology, topology, base, max_trees
         self.fabric = fabric(topology)
         self.table = NetworkTable(self.fabric)
         self.shown = self.empty = no_tables(self.fabric)
+        for _ in range(data.draw(st.integers(0, 2))):
+            self.advertise(data)
+            self.subscribe(data)
 
     @rule(data=st.data())
     def subscribe(self, data: st.DataObject) -> None:
         self.asked.append(data.draw(subscriptions(self.topology, self.base, len(self.asked))))
         self._check(self.table.subscribe(DzColumns.of(self.asked[-1].dz), self.asked[-1].host))
+
+    @precondition(lambda self: self.asked)
+    @rule(data=st.data())
+    def want_what_another_wants_or_more(self, data: st.DataObject) -> None:
+        """Cells that meet those of others are where entries depend on each other."""
+        cell = data.draw(st.sampled_from(data.draw(st.sampled_from(self.asked)).dz.cells))
+        length = data.draw(st.integers(self.base.length, cell.length))
+        around = DzSet.of([Dz(cell.bits >> (cell.length - length), length)])
+        host = data.draw(st.sampled_from(self.topology.hosts))
+        self.asked.append(Subscription(SubscriptionId("near"), host, around))
+        self._check(self.table.subscribe(DzColumns.of(around), host))
 
     @precondition(lambda self: self.asked)
     @rule(data=st.data())
@@ -153,5 +166,5 @@ class Histories(RuleBasedStateMachine):
         assert apply(coalesced(self.since_start), self.empty) == after
 
 
-Histories.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+Histories.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
 TestHistories = Histories.TestCase

@@ -25,7 +25,7 @@ from plerion.flow.trie import (
 from plerion.index.dz import MAX_LENGTH, Dz
 from plerion.index.dzset import EVERYTHING, DzColumns, DzSet
 from plerion.routing.tree import Source, spanning
-from plerion.topology import HostId, SwitchId, Topology, line, star
+from plerion.topology import HostId, SwitchId, Topology, line, ring, star
 
 LINE = line(3)
 H1, H2, H3 = LINE.hosts
@@ -127,6 +127,31 @@ def test_a_cell_inside_what_the_host_wants_already_changes_nothing_until_the_out
     assert len(table.subscribe(columns("101"), H3)) == 0
     kinds = [(change.kind.name, str(change.entry.dz)) for change in table.unsubscribe(columns("1"), H3)]
     assert sorted(kinds) == sorted([("DELETE", "1"), ("ADD", "101")] * 3)
+
+
+def test_what_stays_as_it_was_between_two_changes_is_not_told_again() -> None:
+    """h3 wants more around a cell that it and h2 want already: the cell's own entry says the same as before."""
+    table = routed(LINE, H1)
+    for host in (H2, H3):
+        table.subscribe(columns("10"), host)
+    (_, middle, _) = LINE.switches
+    kinds = {(c.kind.name, str(c.entry.dz)) for c in table.subscribe(columns("1"), H3) if c.switch == middle}
+    assert kinds == {("ADD", "1")}
+
+
+def test_a_wish_above_two_trees_follows_each_along_its_own_way() -> None:
+    """On a ring h3 is to be reached clockwise on one tree and the other way round on the other."""
+    network = ring(5)
+    table = NetworkTable(fabric(network))
+    publisher = frozenset({network.hosts[0]})
+    route(table, Source(Dz(0, 1), SwitchId("s2"), publisher), Source(Dz(1, 1), SwitchId("s5"), publisher))
+    shown = table.tables()
+    for text, host in (("00", "h4"), ("10", "h4"), ("01", "h2"), ("11", "h5"), ("", "h3")):
+        shown = apply(table.subscribe(columns(text), HostId(host)), shown)
+        assert shown == table.tables()
+    for text, host in (("", "h3"), ("10", "h4"), ("00", "h4")):
+        shown = apply(table.unsubscribe(columns(text), HostId(host)), shown)
+        assert shown == table.tables()
 
 
 def test_cells_at_both_ends_of_a_word_and_of_the_space_are_told_apart() -> None:
