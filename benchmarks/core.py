@@ -21,7 +21,7 @@ from plerion.controller.state import Settings, State, initial
 from plerion.controller.step import step
 from plerion.flow.verify import verify
 from plerion.index.cover import Covers, covers
-from plerion.index.dzset import EVERYTHING, DzColumns
+from plerion.index.dzset import EVERYTHING
 from plerion.index.encode import encode
 from plerion.index.propose import regular
 from plerion.simnet.bulk import BulkNetwork
@@ -34,20 +34,13 @@ MEASURED = 3_000  # subscriptions timed at each size
 REPEATS = 5
 
 
-class Row(TypedDict):
-    what: str
-    measured: float
-    unit: str
-    met: bool
-
-
-Row.__annotations__["at least"] = str
+Row = TypedDict("Row", {"what": str, "measured": float, "at least": str, "unit": str, "met": bool})
 
 
 def row(what: str, measured: float, bound: float, unit: str, at_most: bool = False) -> Row:
     met = measured <= bound if at_most else measured >= bound
     limit = f"at most {bound:,.4g}" if at_most else f"{bound:,.0f}"
-    return {"what": what, "measured": float(measured), "at least": limit, "unit": unit, "met": bool(met)}  # type: ignore[typeddict-unknown-key]  # a key with a space
+    return {"what": what, "measured": float(measured), "at least": limit, "unit": unit, "met": bool(met)}
 
 
 def settings() -> Settings:
@@ -178,13 +171,7 @@ def deploy_and_prove(count: int) -> None:
     state = deployed(load, count)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     began = perf_counter()
-    found = list(state.covers.values())
-    enclosing = Covers(
-        np.cumsum([0, *map(len, found)]),
-        DzColumns(
-            *(np.concatenate([getattr(dz, name) for dz in found]) for name in ("high", "low", "length"))
-        ),
-    )
+    enclosing = Covers.of(list(state.covers.values()))
     hosts = [HostId(subscribed.host) for subscribed in state.subscriptions.values()]
     sent = dict.fromkeys(state.settings.topology.hosts, EVERYTHING)
     assert verify(state.table.tables(), enclosing, hosts, sent), "the proof must succeed"

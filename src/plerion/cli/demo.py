@@ -83,7 +83,7 @@ async def _replay(console: Console, events: Weather, seconds: float) -> tuple[To
             await replay.send(events.points[first:last], events.sender[first:last])
             live.update(_screen(replay, last / len(events), news))
             await asyncio.sleep(max(0.0, began + (tick + 1) / TICKS_A_SECOND - monotonic()))
-    return replay.totals, replay.proof()
+    return replay.totals, await replay.proof()
 
 
 def _screen(replay: Replay, share: float, news: deque[str]) -> Group:

@@ -58,6 +58,8 @@ def build(
 
     plerion index build --schema schema.yaml --bits 23 --select temperature,humidity --out index.json
     """
+    if (events is None) != (subscriptions is None):
+        raise InputError("events and subscriptions are only of use together", "give both or neither")
     space = read_schema(schema)
     made = _made(space, method, _selected(space, select)[:dimensions], bits)
     with writer(out) as file:
@@ -68,9 +70,11 @@ def build(
     if events and subscriptions:
         with progress("evaluating"):
             facts |= _evaluation(made, events, subscriptions, budget)
+    if out == "-":
+        return
     if json:
         print_json({**facts, "bits_by_attribute": spent, "out": out})
-    elif out != "-":
+    else:
         print_facts(f"{out}: {method} index", facts)
         print_table("bits by attribute", ("attribute", "bits"), spent.items())
 

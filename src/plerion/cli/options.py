@@ -108,8 +108,8 @@ def deployment(
             settings, interests(subscriptions, index), announced, sample(index, sample_file), failed
         )
     except InputError as error:
-        if error.row is not None:
-            error.file = str(advertisements if "advertisement" in error.what else subscriptions)
+        names = {"subscription": subscriptions, "advertisement": advertisements}
+        error.file = str(names.get(error.file or "", error.file))
         raise
 
 

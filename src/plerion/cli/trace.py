@@ -98,7 +98,9 @@ def _story(told: Explanation) -> str:
         lines.append(f"event {journey.code} from {told.publisher}")
         for hop in journey.hops:
             entry = (
-                f"entry {hop.entry.dz or 'ε'} (priority {hop.entry.priority})" if hop.entry else "no entry"
+                f"entry {str(hop.entry.dz) or 'ε'} (priority {hop.entry.priority})"
+                if hop.entry
+                else "no entry"
             )
             went = ", ".join(f"{port} → {peer}" for port, peer in hop.went) or "nowhere: dropped"
             lines.append(f"  {hop.switch} in {hop.in_port}: {entry}, out {went}")

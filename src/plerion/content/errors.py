@@ -8,7 +8,8 @@ import difflib
 from collections.abc import Collection
 
 QUOTED = 60  # characters of a stranger's value that an error repeats
-_SUGGESTED_FROM = 2048  # difflib needs milliseconds for this many names and seconds for 65,536
+_SUGGESTED_FROM = 2048  # names; more are not looked through
+_COMPARED = 64  # names of about the same length that are compared letter by letter, a millisecond or two
 
 
 def quoted(value: object) -> str:
@@ -30,7 +31,8 @@ def printable(text: str) -> str:
 def suggestion(name: str, known: Collection[str]) -> str:
     """'did you mean …?' when a known name is close, otherwise the first few that there are."""
     if len(known) <= _SUGGESTED_FROM:
-        close = difflib.get_close_matches(name[:QUOTED], known, n=1)
+        alike = [other for other in known if abs(len(other) - len(name)) <= 3 and len(other) <= QUOTED]
+        close = difflib.get_close_matches(name[:QUOTED], alike[:_COMPARED], n=1)
         folded = [other for other in known if other.lower() == name.lower()]
         for other in folded + close:
             return f"did you mean {quoted(other)}?"

@@ -11,6 +11,7 @@ from plerion.controller.inputs import LinkDown, SwitchDown
 from plerion.controller.state import Settings, State, initial
 from plerion.controller.step import Refuse, step
 from plerion.flow.entry import Tables
+from plerion.flow.fit import TreesDoNotFit
 from plerion.flow.verify import Proof, verify
 from plerion.index.cover import NO_SAMPLE, Covers, advertised, covers
 from plerion.index.dzset import EVERYTHING
@@ -59,8 +60,11 @@ def deploy(
     for announced in _announcements(state, advertisements, sample):
         state.announced[announced.id] = announced
     found = covers(settings.index, subscriptions.offsets, subscriptions.bounds, settings.budget, sample)
-    state.table.exact.load(found, [HostId(host) for host in subscriptions.hosts])
-    state.reroute()
+    state.reroute()  # before the subscriptions: a diff of empty tables costs nothing
+    try:
+        state.table.load(found, [HostId(host) for host in subscriptions.hosts])
+    except TreesDoNotFit:
+        state.reroute()
     return Deployment(state, subscriptions, found, state.table.tables())
 
 
@@ -86,4 +90,4 @@ def _check_hosts(state: State, what: str, interests: Interests) -> None:
             what_is_wrong = (
                 f"{what} {interests.ids[row]!r} is at host {host!r}, which the topology does not have"
             )
-            raise InputError(what_is_wrong, suggestion(host, known), None, row)
+            raise InputError(what_is_wrong, suggestion(host, known), what, row)

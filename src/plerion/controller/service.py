@@ -11,6 +11,8 @@ from asyncio import Lock
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from plerion.controller.inputs import Input
 from plerion.controller.journal import Journal, JournalError
 from plerion.controller.state import Settings, State, initial
@@ -71,13 +73,19 @@ class Controller:
         async with self._turn:
             if self._unconfirmed:
                 await self._resync()
-            return await self._handle_all(received)
+            self._unconfirmed = True  # until all of it is done: what fails on the way leaves it so
+            answers = await self._handle_all(received)
+            self._unconfirmed = False
+            return answers
 
     async def _handle_all(self, received: Iterable[Input]) -> Sequence[Answer]:
         answers: list[Answer] = []
         accepted: list[Input] = []
         changes = []
         for one in received:
+            if (unfit := _unfit(one)) is not None:
+                answers.append(Answer(unfit))
+                continue
             self.state, effects = step(self.state, one)
             refusals = [effect.reason for effect in effects if isinstance(effect, Refuse)]
             answers.append(Answer(refusals[0] if refusals else None))
@@ -86,9 +94,7 @@ class Controller:
                 accepted.append(one)
         self._remember(accepted)
         if changes:
-            self._unconfirmed = True
             await self._southbound.apply(coalesced(changes))
-            self._unconfirmed = False
         return answers
 
     def _remember(self, accepted: Sequence[Input]) -> None:
@@ -99,6 +105,15 @@ class Controller:
         except JournalError:
             self.state, _ = _replayed(self.state.settings, self._journal)
             raise
+
+
+def _unfit(received: Input) -> str | None:
+    """Why the journal could not keep an input, if so: asked before anything follows from it."""
+    try:
+        msgspec.msgpack.encode(received)
+    except (ValueError, TypeError, OverflowError, msgspec.MsgspecError) as error:
+        return f"this cannot be written down: {error}"
+    return None
 
 
 def _replayed(settings: Settings, journal: Journal | None) -> tuple[State, int]:

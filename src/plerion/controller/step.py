@@ -12,7 +12,7 @@ from functools import singledispatch
 
 import numpy as np
 
-from plerion.content.box import bounds, boxes
+from plerion.content.box import MAX_BOXES, bounds, boxes
 from plerion.content.parse import parse
 from plerion.content.schema import Schema
 from plerion.controller.inputs import (
@@ -76,9 +76,9 @@ def _(received: Subscribe, state: State) -> Diff:
     if known is not None:
         return _same(known, received, state)
     name = _host(state, received.host)
-    regions = _regions(state, received.filter)
+    wanted = regions(state, received.filter)
     try:
-        cells = covers(state.settings.index, np.array([0, len(regions)]), regions, state.settings.budget).dz
+        cells = covers(state.settings.index, np.array([0, len(wanted)]), wanted, state.settings.budget).dz
     except ValueError as error:
         raise Refusal(str(error)) from None
     state.subscriptions[received.id], state.covers[received.id] = received, cells
@@ -100,7 +100,7 @@ def _(received: Advertise, state: State) -> Diff:
     if known is not None:
         return _same(known, received, state)
     name = _host(state, received.host)
-    sent = advertised(state.settings.index, _regions(state, received.filter), state.settings.budget)
+    sent = advertised(state.settings.index, regions(state, received.filter), state.settings.budget)
     announced = Advertisement(AdvertisementId(received.id), name, sent)
     state.advertisements[received.id], state.announced[received.id] = received, announced
     if state.merged:
@@ -193,7 +193,7 @@ def _link(state: State, text: str) -> Port:
     return min(port, peer)
 
 
-def _regions(state: State, filter_or_boxes: str | Boxes) -> Floats:
+def regions(state: State, filter_or_boxes: str | Boxes) -> Floats:
     """The boxes of a filter, from its text or written out, as (boxes, attributes, 2)."""
     schema = state.settings.index.schema
     try:
@@ -210,4 +210,10 @@ def _checked(given: Floats, schema: Schema) -> Floats:
         return np.empty((0, width, 2))
     if given.shape[1:] != (width, 2) or np.isnan(given).any() or (given[:, :, 0] >= given[:, :, 1]).any():
         raise Refusal(f"each box needs {width} pairs low < high, one an attribute of the schema")
+    if len(given) > MAX_BOXES:
+        raise Refusal(f"{len(given)} boxes: a filter has at most {MAX_BOXES}")
+    low, high = given[:, None, :, 0], given[:, None, :, 1]
+    apart = ((low >= high.transpose(1, 0, 2)) | (high <= low.transpose(1, 0, 2))).any(axis=2)
+    if not (apart | np.eye(len(given), dtype=np.bool_)).all():
+        raise Refusal("two boxes overlap: write them as disjoint ones, or as a filter text")
     return given

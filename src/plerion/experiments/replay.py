@@ -7,16 +7,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from plerion.content.box import bounds, boxes
-from plerion.content.parse import parse
 from plerion.controller.inputs import Input, Subscribe
 from plerion.controller.service import Answer, Controller
 from plerion.controller.state import Settings
+from plerion.controller.step import regions
 from plerion.flow.entry import Tables
 from plerion.flow.fabric import fabric
 from plerion.flow.verify import verify
 from plerion.index.cover import Covers
-from plerion.index.dzset import DzColumns
 from plerion.index.encode import encode
 from plerion.matching.bitset import BitsetMatcher
 from plerion.simnet.account import Account, account
@@ -103,31 +101,24 @@ class Replay:
         self.totals.doubled += int(found.doubled.sum())
         return found
 
-    def proof(self) -> bool:
-        """Whether the tables as they are now are proven to deliver, on what survives of the network."""
+    async def proof(self) -> bool:
+        """Whether what the switches hold now is proven to deliver, on what survives of the network."""
         state = self.controller.state
-        cells = list(state.covers.values())
-        covers = Covers(
-            np.cumsum([0, *map(len, cells)]), DzColumns.of(dz for columns in cells for dz in columns)
-        )
+        covers = Covers.of(list(state.covers.values()))
         hosts = [HostId(s.host) for s in state.subscriptions.values()]
-        return bool(verify(state.table.tables(), covers, hosts, state.sent(), state.surviving))
+        held, limits = await self.tables(), state.settings.tcam
+        return bool(verify(held, covers, hosts, state.sent(), state.surviving, limits))
 
     async def _ready(self) -> tuple[BulkNetwork, BitsetMatcher, Covers]:
         """What forwarding and judging need, prepared once after each change."""
         if self._prepared is None:
             state = self.controller.state
             schema = state.settings.index.schema
-            cells = list(state.covers.values())
-            covers = Covers(
-                np.cumsum([0, *map(len, cells)]), DzColumns.of(dz for columns in cells for dz in columns)
-            )
-            regions = [
-                bounds(boxes(parse(str(s.filter), schema)), schema) for s in state.subscriptions.values()
-            ]
-            offsets = np.cumsum([0, *map(len, regions)])
+            covers = Covers.of(list(state.covers.values()))
+            asked = [regions(state, s.filter) for s in state.subscriptions.values()]
+            offsets = np.cumsum([0, *map(len, asked)])
             matcher = BitsetMatcher.of(
-                offsets, np.concatenate([np.empty((0, len(schema.attributes), 2)), *regions])
+                offsets, np.concatenate([np.empty((0, len(schema.attributes), 2)), *asked])
             )
             self._prepared = BulkNetwork(await self.tables(), state.surviving), matcher, covers
         return self._prepared

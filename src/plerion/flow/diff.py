@@ -72,7 +72,7 @@ def diff(old: Tables, new: Tables) -> Diff:
     return Diff(
         new.fabric,
         np.concatenate([_switches(tables)[at] for tables, at in rows]),
-        joined([tables.dz[at] for tables, at in rows]),
+        DzColumns.joined([tables.dz[at] for tables, at in rows]),
         np.array(kinds, np.uint8),
         ports,
     )
@@ -84,16 +84,11 @@ def apply(change: Diff, tables: Tables) -> Tables:
     kept = ~np.isin(keys, changed)
     there = change.kind != Kind.DELETE
     switch = np.concatenate((_switches(tables)[kept], change.switch[there]))
-    dz = joined([tables.dz[kept], change.dz[there]])
+    dz = DzColumns.joined([tables.dz[kept], change.dz[there]])
     ports = np.concatenate((tables.ports[kept], change.ports[there]))
     order = np.lexsort((dz.length, dz.low, dz.high, switch))
     first = np.searchsorted(switch[order], np.arange(tables.fabric.switches + 1))
     return Tables(tables.fabric, first.astype(np.int64), dz[order], ports[order])
-
-
-def joined(parts: Sequence[DzColumns]) -> DzColumns:
-    columns = zip(*((part.high, part.low, part.length) for part in parts), strict=True)
-    return DzColumns(*(np.concatenate(column) for column in columns))
 
 
 def coalesced(diffs: Sequence[Diff]) -> Diff:
@@ -103,7 +98,7 @@ def coalesced(diffs: Sequence[Diff]) -> Diff:
     fabric = diffs[0].fabric
     parts = [(d.switch, d.dz, d.kind, d.ports) for d in diffs]
     switch, kind, ports = (np.concatenate([part[i] for part in parts]) for i in (0, 2, 3))
-    dz = joined([part[1] for part in parts])
+    dz = DzColumns.joined([part[1] for part in parts])
     whole = Diff(fabric, switch, dz, kind, ports)
     keys = _diff_keys(whole)
     _, last = np.unique(keys[::-1], return_index=True)

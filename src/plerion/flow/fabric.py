@@ -37,8 +37,8 @@ class Fabric:
 
     @property
     def port_words(self) -> int:
-        """64-bit words that a set of ports of any one switch needs."""
-        return max(1, -(-int(np.diff(self.first).max(initial=0)) // 64))
+        """64-bit words that a set of ports of any one switch needs, with at least one bit that no port uses."""
+        return int(np.diff(self.first).max(initial=0)) // 64 + 1
 
     @property
     def host_words(self) -> int:

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from plerion.flow.diff import joined
 from plerion.flow.entry import Ints, Masks, Tables
 from plerion.index.dz import MAX_LENGTH, Dz
 from plerion.index.dzset import DzColumns, DzSet, Lengths, Words
@@ -54,7 +53,10 @@ def fit(tables: Tables, limits: Ints, safe: Sequence[tuple[Dz, int]]) -> Tables:
     parts = [_fit_one(tables, x, int(limits[x]), shortest) for x in range(tables.fabric.switches)]
     first = np.cumsum([0, *(len(dz) for dz, _ in parts)]).astype(np.int64)
     return Tables(
-        tables.fabric, first, joined([dz for dz, _ in parts]), np.concatenate([ports for _, ports in parts])
+        tables.fabric,
+        first,
+        DzColumns.joined([dz for dz, _ in parts]),
+        np.concatenate([ports for _, ports in parts]),
     )
 
 

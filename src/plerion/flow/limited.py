@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from plerion.flow.diff import Diff, Kind, apply, coalesced, diff, joined
+from plerion.flow.diff import Diff, Kind, apply, coalesced, diff
 from plerion.flow.entry import Ints, Tables
 from plerion.flow.fabric import Fabric
 from plerion.flow.fit import fit, safe_lengths
@@ -17,7 +17,7 @@ from plerion.index.dzset import DzColumns, DzSet
 from plerion.routing.tree import Source, Spanning
 from plerion.topology.graph import HostId, SwitchId
 
-_UNKNOWN = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+_UNKNOWN = np.uint64(0xFFFF_FFFF_FFFF_FFFF)  # no real set of ports: one bit is always unused (`port_words`)
 
 
 class LimitedTable:
@@ -122,7 +122,9 @@ def _together(a: Tables, b: Tables) -> Tables:
     switch = np.concatenate([np.repeat(np.arange(t.fabric.switches), np.diff(t.first)) for t in (a, b)])
     order = np.argsort(switch, kind="stable")
     first = np.searchsorted(switch[order], np.arange(a.fabric.switches + 1)).astype(np.int64)
-    return Tables(a.fabric, first, joined([a.dz, b.dz])[order], np.concatenate((a.ports, b.ports))[order])
+    return Tables(
+        a.fabric, first, DzColumns.joined([a.dz, b.dz])[order], np.concatenate((a.ports, b.ports))[order]
+    )
 
 
 def _undone(after: Tables, change: Diff) -> Tables:

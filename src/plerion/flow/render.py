@@ -11,6 +11,7 @@ import msgspec
 from plerion.flow.entry import FlowEntry, Tables, tables_of
 from plerion.flow.fabric import Fabric
 from plerion.index.address import FAMILIES, AddressPlan
+from plerion.index.dz import Dz
 from plerion.topology.graph import HostId, SwitchId, Topology, ipv6, mac
 
 LastHop = Literal["raw", "rewrite"]
@@ -80,9 +81,15 @@ class TablesError(ValueError):
     """A document that holds no tables of this network, with the place."""
 
 
+class _Action(msgspec.Struct):
+    output: int | None = None
+    set: dict[str, str] | None = None
+
+
 class _Entry(msgspec.Struct):
+    priority: int
     match: dict[str, str]
-    actions: list[dict[str, Any]]
+    actions: list[_Action]
 
 
 class _Tables(msgspec.Struct):
@@ -90,7 +97,11 @@ class _Tables(msgspec.Struct):
 
 
 def read_tables(path: Path, fabric: Fabric) -> Tables:
-    """The tables in a file that `plerion compile --format json` wrote; ports count, addresses that are set do not."""
+    """The tables in a file that `plerion compile --format json` wrote, or that somebody changed since.
+
+    Tables here mean that the longest match wins and that a port gets one copy; a document that a switch would read in
+    another way is refused.
+    """
     try:
         document = msgspec.json.decode(path.read_bytes(), type=_Tables)
     except msgspec.MsgspecError as error:
@@ -99,21 +110,48 @@ def read_tables(path: Path, fabric: Fabric) -> Tables:
     for name, entries in document.switches.items():
         if name not in fabric.switch_number:
             raise TablesError(f"{path}: there is no switch {name!r} in this network")
-        found[SwitchId(name)] = [_entry(fabric, SwitchId(name), entry, path) for entry in entries]
-        if len({entry.dz for entry in found[SwitchId(name)]}) < len(entries):
-            raise TablesError(f"{path}: {name} has two entries with the same match")
+        switch, where = SwitchId(name), f"{path}: {name}"
+        ranked = sorted(
+            ((_dz(entry, where), entry.priority, _ports(fabric, switch, entry, where)) for entry in entries),
+            key=lambda row: row[0],
+        )
+        _check_priorities([(dz, priority) for dz, priority, _ in ranked], where)
+        found[switch] = [FlowEntry(dz, ports) for dz, _, ports in ranked]
     return tables_of(fabric, found)
 
 
-def _entry(fabric: Fabric, switch: SwitchId, entry: _Entry, path: Path) -> FlowEntry:
-    ports = frozenset(action["output"] for action in entry.actions if "output" in action)
-    if not ports <= set(fabric.topology.ports(switch)):
-        raise TablesError(f"{path}: {switch} sends to port {sorted(map(str, ports))}, which it does not have")
-    for family in FAMILIES:
-        plan = AddressPlan(family)
+def _check_priorities(ranked: list[tuple[Dz, int]], where: str) -> None:
+    above: list[tuple[Dz, int]] = []
+    for dz, priority in ranked:
+        while above and not above[-1][0].covers(dz):
+            above.pop()
+        if above and (above[-1][0] == dz or above[-1][1] >= priority):
+            raise TablesError(
+                f"{where}: the entry at {dz} does not come before the wider one at {above[-1][0]}"
+            )
+        above.append((dz, priority))
+
+
+def _ports(fabric: Fabric, switch: SwitchId, entry: _Entry, where: str) -> frozenset[int]:
+    outputs = [action.output for action in entry.actions if action.output is not None]
+    if len(set(outputs)) < len(outputs) or not set(outputs) <= set(fabric.topology.ports(switch)):
+        raise TablesError(f"{where}: outputs {outputs} repeat a port or name one that is not there")
+    rewritten = False
+    for action in entry.actions:
+        rewritten |= action.set is not None
+        peer = None if action.output is None else fabric.topology.peer(switch, action.output)
+        if rewritten and peer is not None and peer.node in fabric.switch_number:
+            raise TablesError(
+                f"{where}: the address is rewritten before port {action.output}, which leads on"
+            )
+    return frozenset(outputs)
+
+
+def _dz(entry: _Entry, where: str) -> Dz:
+    for plan in map(AddressPlan, FAMILIES):
         if set(entry.match) == {plan.field}:
             try:
-                return FlowEntry(plan.dz(entry.match[plan.field]), ports)
+                return plan.dz(entry.match[plan.field])
             except ValueError as error:
-                raise TablesError(f"{path}: {switch}: {error}") from None
-    raise TablesError(f"{path}: {switch} matches {entry.match}: only ipv6_dst or ipv4_dst can be judged")
+                raise TablesError(f"{where}: {error}") from None
+    raise TablesError(f"{where}: matches {entry.match}; only ipv6_dst or ipv4_dst can be judged")

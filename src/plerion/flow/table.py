@@ -67,7 +67,7 @@ class NetworkTable:
         nodes = _find_all(self._trie, dz.high, dz.low, dz.length, number)
         if len(nodes) and nodes.min() == NONE:
             raise UnknownInterest(
-                f"{host} has no subscription to {dz.dz(int(nodes.argmin())) or 'the whole space'}"
+                f"{host} has no subscription to {str(dz.dz(int(nodes.argmin()))) or 'the whole space'}"
             )
         last = _leave(self._trie, nodes, number)
         change = self._logged(lambda log: _flip_all(self._trie, self._labels, log, last, number))

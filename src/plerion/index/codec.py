@@ -17,6 +17,7 @@ from plerion.index.dz import MAX_LENGTH, Dz
 FORMAT = "plerion-index"
 VERSION = 1
 MAX_BYTES = 64 << 20
+MAX_CLUSTERS = 256
 
 
 class _Cuts(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
@@ -56,6 +57,8 @@ def from_json(text: bytes | str) -> ContentIndex:
         raise ContentIndexError(
             f"format {document.format!r} version {document.version}: this release reads {FORMAT!r} version {VERSION}"
         )
+    if len(document.clusters) > MAX_CLUSTERS:
+        raise ContentIndexError(f"{len(document.clusters)} clusters: an index has at most {MAX_CLUSTERS}")
     try:
         schema = Schema.from_document(document.schema)
         clusters = tuple(_cluster_in(schema, cluster) for cluster in document.clusters)

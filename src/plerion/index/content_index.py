@@ -50,6 +50,10 @@ class Cluster:
         if any(attribute not in range(len(self.cuts)) for attribute in self.order):
             raise ContentIndexError("the bit order names an attribute that the schema does not have")
 
+    def __hash__(self) -> int:
+        """Leaves the cuts out: there may be half a million of them, and caches ask at every call."""
+        return hash((self.id, self.order))
+
     @property
     def length(self) -> int:
         return self.id.length + len(self.order)

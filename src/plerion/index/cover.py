@@ -12,6 +12,7 @@ works on whole numbers alone. What would break it: a cell function that decrease
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -40,6 +41,11 @@ class Covers:
 
     offsets: Ints
     dz: DzColumns
+
+    @classmethod
+    def of(cls, cells: Sequence[DzColumns]) -> Covers:
+        """One cover after the other."""
+        return cls(np.cumsum([0, *map(len, cells)]).astype(np.int64), DzColumns.joined(cells))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -82,7 +88,7 @@ def covers(
     for first, last in pairwise(offsets.tolist()):
         boxes = bounds[first:last]
         parts.append(_covers_in(index.home(boxes), np.array([0, len(boxes)]), boxes, budget, sample))
-    return _joined(parts)
+    return Covers.of([part.dz for part in parts])
 
 
 def advertised(
@@ -105,16 +111,6 @@ def _covers_in(cluster: Cluster, offsets: Ints, bounds: Floats, budget: int, sam
     ranges = cell_ranges(cell_plan(cluster), np.ascontiguousarray(bounds, np.float64))
     count, high, low, length = cover_many(_grid(cluster), offsets, ranges, budget, sample)
     return Covers(np.concatenate(([0], np.cumsum(count))), DzColumns(high, low, length))
-
-
-def _joined(parts: list[Covers]) -> Covers:
-    sizes = [len(part.dz) for part in parts]
-    columns = [(part.dz.high, part.dz.low, part.dz.length) for part in parts]
-    high, low, length = (np.concatenate(c) for c in zip(*columns, strict=True)) if parts else _NOTHING
-    return Covers(np.cumsum([0, *sizes]).astype(np.int64), DzColumns(high, low, length))
-
-
-_NOTHING = (np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.uint8))
 
 
 @lru_cache(maxsize=64)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,16 +72,18 @@ class DzSet:
 
     def __sub__(self, other: DzSet) -> DzSet:
         pieces: list[Dz] = []
+        starts = [hole.start for hole in other.cells]
         pending = list(self.cells[::-1])
-        holes = list(other.cells[::-1])
         while pending:
             cell = pending.pop()
-            while holes and holes[-1].end <= cell.start:
-                holes.pop()
-            if not holes or holes[-1].start >= cell.end:
-                pieces.append(cell)
-            elif not holes[-1].covers(cell):
+            nearest = max(0, bisect_right(starts, cell.start) - 1)
+            holes = other.cells[nearest : bisect_left(starts, cell.end)]
+            if any(hole.covers(cell) for hole in holes[:1]):
+                continue
+            if any(cell.covers(hole) for hole in holes):
                 pending += (cell.child(1), cell.child(0))
+            else:
+                pieces.append(cell)
         return DzSet.of(pieces)
 
     def covers(self, dz: Dz) -> bool:
@@ -94,6 +97,7 @@ def _siblings(lower: Dz, upper: Dz) -> bool:
     return lower.length == upper.length and upper.length > 0 and lower.bits ^ upper.bits == 1
 
 
+NOTHING = DzSet()
 EVERYTHING = DzSet((WHOLE,))
 
 
@@ -111,6 +115,16 @@ class DzColumns:
         keys = np.array([dz.key() for dz in listed], dtype=np.uint64).reshape(-1, 2)
         lengths = np.array([dz.length for dz in listed], dtype=np.uint8)
         return cls(np.ascontiguousarray(keys[:, 0]), np.ascontiguousarray(keys[:, 1]), lengths)
+
+    @classmethod
+    def joined(cls, parts: Sequence[DzColumns]) -> DzColumns:
+        """The rows of all parts, one part after the other."""
+        none = np.empty(0, np.uint64)
+        return cls(
+            np.concatenate([none, *(part.high for part in parts)]),
+            np.concatenate([none, *(part.low for part in parts)]),
+            np.concatenate([none.astype(np.uint8), *(part.length for part in parts)]),
+        )
 
     def __len__(self) -> int:
         return len(self.length)

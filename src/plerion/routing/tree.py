@@ -12,12 +12,13 @@ else folds the list again.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
 from plerion.index.dz import Dz
-from plerion.index.dzset import DzSet
+from plerion.index.dzset import NOTHING, DzSet
 from plerion.routing.interest import Advertisement
 from plerion.topology.graph import HostId, NodeId, Port, SwitchId, Topology
 
@@ -39,18 +40,18 @@ class Forest:
     trees: tuple[Tree, ...] = ()
     advertisements: tuple[Advertisement, ...] = ()
     max_trees: int = DEFAULT_MAX_TREES
+    served: DzSet = NOTHING  # by all trees together
 
     def with_advertisement(self, topology: Topology, advertisement: Advertisement) -> Forest:
         """One more advertisement: it joins what it meets and opens a tree for the rest."""
         grown = (*self.advertisements, advertisement)
-        if advertisement.host not in topology.hosts:
-            return Forest(self.trees, grown, self.max_trees)
-        served = DzSet.of(dz for tree in self.trees for dz in tree.dz)
-        uncovered = advertisement.dz - served
-        trees = self.trees
-        if uncovered:
-            trees = (*trees, Tree(SwitchId(topology.attachment(advertisement.host).node), uncovered))
-        return Forest(_merged(trees) if len(trees) > self.max_trees else trees, grown, self.max_trees)
+        uncovered = advertisement.dz - self.served
+        if advertisement.host not in topology.hosts or not uncovered:
+            return replace(self, advertisements=grown)
+        root = SwitchId(topology.attachment(advertisement.host).node)
+        trees = (*self.trees, Tree(root, uncovered))
+        fewer = _merged(trees) if len(trees) > self.max_trees else trees
+        return Forest(fewer, grown, self.max_trees, self.served | uncovered)
 
 
 def forest(
@@ -85,12 +86,17 @@ def sources(grown: Forest, topology: Topology) -> list[Source]:
 
     A cell inside another one names the publishers of both, so the nearest one above a code says it all.
     """
+    cells = sorted((dz.start, dz, tree.root) for tree in grown.trees for dz in tree.dz)
+    starts = [start for start, _, _ in cells]
+    alive = frozenset(topology.hosts)
     marks: dict[tuple[Dz, SwitchId], set[HostId]] = {}
     for advertisement in grown.advertisements:
-        if advertisement.host in topology.hosts:
-            for tree in grown.trees:
-                for dz in advertisement.dz & tree.dz:
-                    marks.setdefault((dz, tree.root), set()).add(advertisement.host)
+        for sent in advertisement.dz if advertisement.host in alive else ():
+            first = max(0, bisect_right(starts, sent.start) - 1)
+            for _, cell, root in cells[first : bisect_left(starts, sent.end)]:
+                if cell.overlaps(sent):  # one of the two lies in the other: the longer is what they share
+                    common = max(cell, sent, key=lambda dz: dz.length)
+                    marks.setdefault((common, root), set()).add(advertisement.host)
     found: list[Source] = []
     above: list[Source] = []
     for (dz, root), hosts in sorted(marks.items()):
