@@ -6,11 +6,9 @@
 BIN := .venv/bin
 READY := .venv/.ready
 
-# Where `make demo` forwards events: the embedded emulator, or Open vSwitch with DATAPLANE=ovs.
+# Where `make demo` forwards events; this release has the embedded emulator.
 DATAPLANE ?= emulator
 export DATAPLANE
-
-SYSTEM_FOR_DEMO := $(if $(filter ovs,$(DATAPLANE)),ovs)
 
 help: ## Show this list
 	@echo 'Plerion: publish/subscribe whose filters run inside the network.'
@@ -20,7 +18,6 @@ help: ## Show this list
 	@echo 'Needs Python 3.11 or later, git and make; the rest is fetched on first use.'
 
 demo: $(READY) ## Watch a fat-tree network deliver real weather events (about a minute)
-	@$(if $(SYSTEM_FOR_DEMO),tools/setup --system $(SYSTEM_FOR_DEMO))
 	@$(BIN)/plerion demo
 
 test: ## Run the linters and every test, those against Open vSwitch included (under 15 minutes)
