@@ -6,17 +6,19 @@ from functools import reduce
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plerion.flow.diff import Diff, Kind, apply, coalesced, diff, no_change
 from plerion.flow.entry import FlowEntry, Tables, no_tables
 from plerion.flow.fabric import fabric
-from plerion.topology import SwitchId, ring
+from plerion.index.dz import WHOLE
+from plerion.topology import SwitchId, ring, star
 from tests.laws.networks import BASES, cells, unwritten, written
 
 RING = fabric(ring(3))
-EXAMPLES = settings(max_examples=200, deadline=None)
+EXAMPLES = settings(max_examples=100, deadline=None)
 
 tables = st.dictionaries(
     st.sampled_from(RING.topology.switches),
@@ -84,6 +86,19 @@ def test_kinds_of_a_coalesced_diff_are_true_of_the_tables_it_starts_from(states:
     for change in coalesced(steps):
         assert (change.kind == Kind.ADD) == (change.entry.dz not in there[change.switch])
     assert reduce(lambda at, step: apply(step, at), steps, through[0]) == through[-1]
+
+
+@pytest.mark.parametrize("leaves", [62, 63, 64, 70])
+def test_one_port_of_a_switch_with_many_is_a_difference(leaves: int) -> None:
+    hub = fabric(star(leaves))
+    switch = hub.topology.switches[0]
+    every = frozenset(hub.topology.ports(switch))
+    whole = unwritten(hub, {switch: {WHOLE: every}})
+    for port in every:
+        less = unwritten(hub, {switch: {WHOLE: every - {port}}})
+        (change,) = diff(whole, less)
+        assert (change.kind, change.entry.ports) == (Kind.MODIFY, every - {port})
+        assert apply(diff(less, whole), less) == whole
 
 
 @EXAMPLES

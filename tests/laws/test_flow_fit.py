@@ -16,10 +16,10 @@ from plerion.flow.fit import TreesDoNotFit, fit, safe_lengths
 from plerion.flow.limited import LimitedTable
 from plerion.flow.verify import verify
 from plerion.index.dz import MAX_LENGTH, Dz
-from plerion.index.dzset import DzColumns, DzSet
+from plerion.index.dzset import EVERYTHING, DzColumns, DzSet
 from plerion.routing.interest import Advertisement, AdvertisementId, Subscription, SubscriptionId
 from plerion.routing.tree import forest, sources
-from plerion.topology import ring
+from plerion.topology import ring, star
 from tests.laws.networks import (
     Deployment,
     Written,
@@ -31,7 +31,7 @@ from tests.laws.networks import (
     written,
 )
 
-EXAMPLES = settings(max_examples=150, deadline=None)
+EXAMPLES = settings(max_examples=100, deadline=None)
 room = st.integers(1, 4)
 
 
@@ -171,6 +171,23 @@ def test_what_a_limited_table_shows_is_what_its_diffs_add_up_to(
             assert shown == table.tables()
             assert table.sizes.tolist() == list(shown.sizes().values())
             assert max(shown.sizes().values()) <= limit
+
+
+@pytest.mark.parametrize("leaves", [62, 63, 64, 70])
+def test_a_limited_hub_with_about_as_many_ports_as_a_word_has_bits_shows_what_it_holds(leaves: int) -> None:
+    """The hub goes over its limit and back while one of its entries names every port that it has."""
+    network = star(leaves)
+    sent = tuple(Advertisement(AdvertisementId(h), h, EVERYTHING) for h in network.hosts[:2])
+    deployed = Deployment(network, network, sent, ())
+    table = LimitedTable(deployed.fabric, {network.switches[0]: 2})
+    shown = apply(routed(table, deployed), no_tables(deployed.fabric))
+    steps = [("1", host) for host in network.hosts] + [("00", host) for host in network.hosts[2:4]]
+    steps += [("01", network.hosts[5]), ("011", network.hosts[6])]
+    for change, ordered in ((table.subscribe, steps), (table.unsubscribe, steps[::-1])):
+        for text, host in ordered:
+            shown = apply(change(DzColumns.of(DzSet.parse(text)), host), shown)
+            assert shown == table.tables()
+    assert len(shown) == 0
 
 
 def routed(table: LimitedTable, deployed: Deployment) -> Diff:

@@ -17,7 +17,7 @@ from plerion.index.dzset import DzColumns
 from plerion.topology import HostId
 from tests.laws.networks import Deployment, brute_faults, deployments, shows, slots_out, tampered
 
-EXAMPLES = settings(max_examples=150, deadline=None)
+EXAMPLES = settings(max_examples=100, deadline=None)
 
 
 def proof(deployed: Deployment, tables: Tables) -> Proof:
@@ -48,7 +48,7 @@ def test_right_tables_are_proven_and_the_proof_counts_every_atom(deployed: Deplo
     assert (proven.deliveries, proven.unwanted) == (expected, 0)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(deployments(), st.data())
 def test_the_proof_fails_exactly_when_some_code_goes_wrong_and_shows_one(
     deployed: Deployment, data: st.DataObject

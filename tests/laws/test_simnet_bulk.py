@@ -31,7 +31,7 @@ from tests.laws.topologies import topologies
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-EXAMPLES = settings(max_examples=100, deadline=None)
+EXAMPLES = settings(max_examples=60, deadline=None)
 
 
 @EXAMPLES
@@ -230,7 +230,7 @@ def counted(load: Workload, rows: slice = slice(None)) -> Account:
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(workloads())
 def test_the_account_equals_counting_event_by_event(load: Workload) -> None:
     found, plain = counted(load), plain_account(load)
