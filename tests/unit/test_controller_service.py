@@ -91,6 +91,39 @@ def test_nobody_is_told_ready_before_the_switches_confirm_not_even_who_asks_agai
     asyncio.run(scene())
 
 
+def test_a_slow_change_is_never_overtaken_by_a_later_one() -> None:
+    """The switches take the first change late and the second at once; what they hold in the end is the second."""
+
+    class SlowOnce(CountingSwitches):
+        async def apply(self, change: Diff) -> None:
+            if self.gate.is_set():
+                await SimulatedSouthbound.apply(self, change)
+                return
+            waited_for, self.gate = self.gate, asyncio.Event()
+            self.gate.set()
+            self.reached.set()
+            await waited_for.wait()
+            await SimulatedSouthbound.apply(self, change)
+
+    async def scene() -> None:
+        switches = SlowOnce()
+        controller = await Controller.start(SETTINGS, None, switches)
+        await controller.handle(INPUTS[0])
+        slow = switches.gate = asyncio.Event()
+        switches.reached.clear()
+        first = asyncio.create_task(controller.handle(INPUTS[1]))
+        await switches.reached.wait()
+        second = asyncio.create_task(controller.handle(Unsubscribe("q2")))
+        for _ in range(20):
+            await asyncio.sleep(0)  # as above: the second gets as far as it can
+        slow.set()
+        assert (await first).ready
+        assert (await second).ready
+        assert await switches.tables() == stepped(INPUTS[:1])
+
+    asyncio.run(scene())
+
+
 def test_several_inputs_make_one_journal_write_and_one_round_whatever_is_refused_in_between(
     tmp_path: Path,
 ) -> None:

@@ -154,6 +154,18 @@ def test_a_wish_above_two_trees_follows_each_along_its_own_way() -> None:
         assert shown == table.tables()
 
 
+def test_of_the_publishers_named_above_a_cell_the_nearest_count() -> None:
+    """h1 may send everything, h3 only what lies in 1: what h2 wants of 11 comes from both."""
+    table = NetworkTable(fabric(LINE))
+    one, both = frozenset({H1}), frozenset({H1, H3})
+    route(table, Source(Dz(0, 0), SwitchId("s1"), one), Source(Dz(1, 1), SwitchId("s1"), both))
+    change = table.subscribe(columns("11"), H2)
+    assert sorted(one.switch for one in change) == ["s1", "s2", "s3"]
+    assert apply(change, no_tables(table.fabric)) == table.tables()
+    inner = table.subscribe(columns("111"), H2)
+    assert len(inner) == 0
+
+
 def test_cells_at_both_ends_of_a_word_and_of_the_space_are_told_apart() -> None:
     trie = with_room(empty_trie(1), 400)
     cells = [
