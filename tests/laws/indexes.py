@@ -251,5 +251,5 @@ def events(draw: st.DrawFn, schema: Schema) -> Event:
         position = draw(positions(attribute))
         if position != MISSING:
             text = isinstance(attribute, Enumeration)
-            event[attribute.name] = attribute.values[int(position)] if text else position  # type: ignore[union-attr]
+            event[attribute.name] = attribute.values[int(position)] if text else position  # type: ignore[union-attr]  # text means it is an Enumeration
     return event
