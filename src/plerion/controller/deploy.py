@@ -15,7 +15,7 @@ from plerion.flow.fit import TreesDoNotFit
 from plerion.flow.verify import Proof, verify
 from plerion.index.cover import NO_SAMPLE, Covers, advertised, covers
 from plerion.index.dzset import EVERYTHING
-from plerion.index.split import EventSample
+from plerion.index.nodes import EventSample
 from plerion.routing.interest import Advertisement, AdvertisementId
 from plerion.topology.graph import HostId
 

@@ -212,6 +212,8 @@ def _checked(given: Floats, schema: Schema) -> Floats:
         raise Refusal(f"each box needs {width} pairs low < high, one an attribute of the schema")
     if len(given) > MAX_BOXES:
         raise Refusal(f"{len(given)} boxes: a filter has at most {MAX_BOXES}")
+    if len(given) == 1:
+        return given
     low, high = given[:, None, :, 0], given[:, None, :, 1]
     apart = ((low >= high.transpose(1, 0, 2)) | (high <= low.transpose(1, 0, 2))).any(axis=2)
     if not (apart | np.eye(len(given), dtype=np.bool_)).all():

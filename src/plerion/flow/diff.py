@@ -52,11 +52,11 @@ class Diff:
             yield Change(names[x], Kind(kind), FlowEntry(dz, frozenset(self.fabric.ports(x, ports))))
 
 
+_NOWHERE, _NO_DZ, _NO_KINDS = np.empty(0, np.int64), DzColumns.of(()), np.empty(0, np.uint8)
+
+
 def no_change(fabric: Fabric) -> Diff:
-    none = np.empty(0, np.int64)
-    return Diff(
-        fabric, none, DzColumns.of(()), none.astype(np.uint8), np.empty((0, fabric.port_words), np.uint64)
-    )
+    return Diff(fabric, _NOWHERE, _NO_DZ, _NO_KINDS, np.empty((0, fabric.port_words), np.uint64))
 
 
 def diff(old: Tables, new: Tables) -> Diff:

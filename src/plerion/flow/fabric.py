@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from plerion.topology.graph import HostId, Port, SwitchId, Topology
 Ints = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)  # without slots: what follows from the fields is kept
 class Fabric:
     """All ports of all switches in one list of *slots*, switch by switch in port order.
 
@@ -35,12 +35,12 @@ class Fabric:
     def switches(self) -> int:
         return len(self.first) - 1
 
-    @property
+    @cached_property
     def port_words(self) -> int:
         """64-bit words that a set of ports of any one switch needs, with at least one bit that no port uses."""
         return int(np.diff(self.first).max(initial=0)) // 64 + 1
 
-    @property
+    @cached_property
     def host_words(self) -> int:
         return max(1, -(-len(self.attachment) // 64))
 

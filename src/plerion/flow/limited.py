@@ -30,6 +30,7 @@ class LimitedTable:
     def __init__(self, fabric: Fabric, limits: Mapping[SwitchId, int] | None = None) -> None:
         self.exact = NetworkTable(fabric)
         self.limits = np.array([(limits or {}).get(s, -1) for s in fabric.topology.switches], np.int64)
+        self._unlimited = not (self.limits >= 0).any()
         self._safe: list[tuple[Dz, int]] = []
         self._shown: Tables | None = None  # of switches over their limit; None when there are none
         self._pending: list[Diff] = []  # changes that could not be shown yet, because trees must merge first
@@ -84,6 +85,8 @@ class LimitedTable:
         return fit(_only(self.exact.tables(), over), self.limits, self._safe) if over.any() else None
 
     def _shown_change(self, change: Diff, always: bool = False) -> Diff:
+        if self._unlimited:
+            return change
         self._pending.append(change)
         shown = self._show(coalesced(self._pending), always)
         self._pending.clear()

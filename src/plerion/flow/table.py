@@ -57,6 +57,8 @@ class NetworkTable:
         number = self.fabric.host_number[host]
         self._trie = with_room(self._trie, len(dz))
         first = _enter(self._trie, dz.high, dz.low, dz.length, number)
+        if not len(first):
+            return no_change(self.fabric)
         change = self._logged(lambda log: _flip_all(self._trie, self._labels, log, first, number))
         _set_wants(self._trie, first, number)
         return change

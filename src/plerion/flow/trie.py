@@ -69,6 +69,8 @@ def empty_trie(host_words: int, room: int = 1024) -> Trie:
 def with_room(trie: Trie, cells: int) -> Trie:
     """The same trie with room for `cells` more insertions; arrays double, so growth is paid once a node."""
     nodes, records = int(trie.state[NODES]) + 2 * cells, int(trie.state[RECORDS]) + cells
+    if nodes <= len(trie.high) and records <= len(trie.records):
+        return trie
     by_node = {name: len(trie.high) < nodes for name in Trie._fields[1:-1]} | {
         "records": len(trie.records) < records
     }
