@@ -22,7 +22,6 @@ EARNED: Mapping[str, tuple[int, str]] = {
     ),
     "cli/index.py::build": (38, "a line an option"),
     "cli/verify.py::verify": (34, "a line an option"),
-    "index/split.py::_cover_one": (36, "one loop over arrays that grow together; numba passes no objects"),
 }
 
 

@@ -30,6 +30,7 @@ from plerion.index.content_index import Cluster, ContentIndex, everywhere
 from plerion.index.cuts import Cuts, equal_cuts, explicit_cuts
 from plerion.index.dz import MAX_LENGTH, WHOLE, Dz
 from plerion.index.propose import regular
+from plerion.index.tiles import tile_tree
 
 Floats = npt.NDArray[np.float64]
 
@@ -125,9 +126,10 @@ def boxes(draw: st.DrawFn, schema: Schema, inside: Box | None = None, fractions:
 
 @st.composite
 def interests(draw: st.DrawFn, index: ContentIndex, min_boxes: int = 1) -> Floats:
-    """Boxes (m, attributes, 2), which may overlap, that one cluster of the index encloses."""
-    home = draw(st.sampled_from(index.clusters))
-    asked = draw(st.lists(boxes(index.schema, home.box), min_size=min_boxes, max_size=4))
+    """Boxes (m, attributes, 2), which may overlap, that one cluster of the index encloses or that are anywhere
+    in a tiling."""
+    home = draw(st.sampled_from(index.clusters)).box if tile_tree(index) is None else None
+    asked = draw(st.lists(boxes(index.schema, home), min_size=min_boxes, max_size=4))
     return bounds(asked, index.schema)
 
 
@@ -189,18 +191,38 @@ def clusters(draw: st.DrawFn, schema: Schema, id: Dz, box: Box, max_bits: int) -
 
 @st.composite
 def indexes(draw: st.DrawFn, max_bits: int = 10, max_attributes: int = 4) -> ContentIndex:
-    """Regular indexes, and one to four overlapping clusters with or without one for the whole space."""
+    """Regular indexes, tilings, and one to four overlapping clusters with or without one for the whole space."""
     schema = draw(schemas(max_attributes))
     epoch = draw(st.integers(0, 9))
     if draw(st.integers(0, 3)) == 0:
         some = draw(st.none() | st.lists(st.sampled_from(range(len(schema.attributes))), unique=True))
         return regular(schema, draw(st.integers(0, max_bits)), some, epoch)
+    if draw(st.booleans()):
+        return draw(tilings(schema, max_bits, epoch))
     count = draw(st.integers(1, 4))
     spaces = [draw(boxes(schema, fractions=True)) for _ in range(count)]
     if draw(st.booleans()):
         spaces[draw(st.integers(0, count - 1))] = everywhere(schema)
     named = zip(draw(ids(count)), spaces, strict=True)
     return ContentIndex(schema, tuple(draw(clusters(schema, i, b, max_bits)) for i, b in named), epoch)
+
+
+@st.composite
+def tilings(draw: st.DrawFn, schema: Schema, max_bits: int = 10, epoch: int = 0) -> ContentIndex:
+    """Up to five clusters that part the space by cuts of any attribute, their ids following the cuts."""
+    tiles = [(draw(st.sampled_from([WHOLE, Dz.parse("10")])), everywhere(schema))]
+    for _ in range(draw(st.integers(0, 4))):
+        id, box = tiles.pop(draw(st.integers(0, len(tiles) - 1)))
+        at = draw(st.sampled_from(range(len(schema.attributes))))
+        cut = draw(positions(schema.attributes[at], schema.attributes[at].start))
+        if not box.lows[at] < cut < box.highs[at]:
+            tiles.append((id, box))
+            continue
+        highs, lows = list(box.highs), list(box.lows)
+        highs[at] = lows[at] = cut
+        tiles += [(id.child(0), Box(box.lows, tuple(highs))), (id.child(1), Box(tuple(lows), box.highs))]
+    made = tuple(draw(clusters(schema, id, box, max_bits)) for id, box in draw(st.permutations(tiles)))
+    return ContentIndex(schema, made, epoch)
 
 
 def any_indexes() -> st.SearchStrategy[ContentIndex]:

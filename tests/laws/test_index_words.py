@@ -69,7 +69,7 @@ def disjoint_cells(draw: st.DrawFn) -> list[Dz]:
         dz = found.pop(at)
         found += [dz.child(0), dz.child(1)]
     kept = draw(st.lists(st.sampled_from(found), unique=True)) if draw(st.booleans()) else found
-    return draw(st.permutations(kept))
+    return sorted(kept)
 
 
 @law

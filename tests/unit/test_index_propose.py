@@ -60,7 +60,7 @@ def test_a_selection_by_names_has_each_attribute_once_and_all_without_names() ->
 
 def test_a_regular_index_is_one_cluster_for_the_whole_space() -> None:
     index = regular(SCHEMA, 8, epoch=3)
-    assert (index.whole, index.epoch, index.bits) == (True, 3, 8)
+    assert (index.epoch, index.bits) == (3, 8)
     assert [(c.id, c.box) for c in index.clusters] == [(WHOLE, everywhere(SCHEMA))]
 
 

@@ -17,7 +17,7 @@ from plerion.index.codec import read_index
 from plerion.index.content_index import ContentIndex
 from plerion.index.cover import DEFAULT_BUDGET, MAX_BUDGET, NO_SAMPLE, sample_of
 from plerion.index.encode import encode
-from plerion.index.split import EventSample
+from plerion.index.nodes import EventSample
 from plerion.routing.tree import DEFAULT_MAX_TREES
 from plerion.topology.graph import SwitchId, Topology
 from plerion.topology.read import load

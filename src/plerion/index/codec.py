@@ -33,18 +33,21 @@ class _Cluster(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     box: dict[str, tuple[float | None, float | None]] = {}
 
 
-class _Document(msgspec.Struct, forbid_unknown_fields=True):
+class _Document(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     format: str
     version: int
     epoch: int
     schema: dict[str, Any]
     clusters: list[_Cluster]
+    seen: list[str] = []
 
 
 def to_json(index: ContentIndex) -> bytes:
     """One line of JSON; `from_json` gives an equal index back, to the last bit of every cut."""
     clusters = [_cluster_out(index.schema, cluster) for cluster in index.clusters]
-    return msgspec.json.encode(_Document(FORMAT, VERSION, index.epoch, index.schema.to_document(), clusters))
+    seen = [str(dz) for dz in index.seen]
+    schema = index.schema.to_document()
+    return msgspec.json.encode(_Document(FORMAT, VERSION, index.epoch, schema, clusters, seen))
 
 
 def from_json(text: bytes | str) -> ContentIndex:
@@ -62,7 +65,7 @@ def from_json(text: bytes | str) -> ContentIndex:
     try:
         schema = Schema.from_document(document.schema)
         clusters = tuple(_cluster_in(schema, cluster) for cluster in document.clusters)
-        return ContentIndex(schema, clusters, document.epoch)
+        return ContentIndex(schema, clusters, document.epoch, tuple(map(Dz.parse, document.seen)))
     except ContentIndexError:
         raise
     except ValueError as error:

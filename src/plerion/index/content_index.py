@@ -8,7 +8,8 @@ rolling out are written once.
 
 A point in several clusters has several codes, in none it has none. An interest therefore belongs to ONE
 cluster that encloses all of its boxes: were it covered in two, an event in both would reach it twice. An
-advertisement belongs to every cluster that it meets, because its events carry all their codes.
+advertisement belongs to every cluster that it meets, because its events carry all their codes. Only where the
+clusters tile the space (`tiles`) has every point one code, and interests, too, belong to all that they meet.
 """
 
 from __future__ import annotations
@@ -76,17 +77,23 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class ContentIndex:
-    """The mapping from points to dz, immutable; `epoch` numbers its versions."""
+    """The mapping from points to dz, immutable; `epoch` numbers its versions.
+
+    `seen` are sorted codes of some of the events that it was made for: covers waste least on such events.
+    """
 
     schema: Schema
     clusters: tuple[Cluster, ...]
     epoch: int = 0
+    seen: tuple[Dz, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.clusters:
             raise ContentIndexError("an index needs at least one cluster")
         if not 0 <= self.epoch < 1 << 63:  # what a JSON document and a 64-bit field can carry
             raise ContentIndexError(f"epochs count from 0 to 2**63 - 1, not {self.epoch}")
+        if any(other < one for one, other in pairwise(self.seen)):
+            raise ContentIndexError("the codes of seen events must be in order")
         width = len(self.schema.attributes)
         for cluster in self.clusters:
             if len(cluster.cuts) != width or len(cluster.box.lows) != width:
@@ -104,15 +111,14 @@ class ContentIndex:
             if one.covers(other):
                 raise ContentIndexError(f"cluster id {str(other)!r} begins with cluster id {str(one)!r}")
 
+    def __hash__(self) -> int:
+        """Leaves most out: caches ask at every call."""
+        return hash((self.epoch, len(self.clusters), self.clusters[0]))
+
     @property
     def bits(self) -> int:
         """The length of the longest code."""
         return max(cluster.length for cluster in self.clusters)
-
-    @property
-    def whole(self) -> bool:
-        """Whether every interest, also one yet to come, has a cluster that encloses it."""
-        return any(cluster.box == everywhere(self.schema) for cluster in self.clusters)
 
     def codes(self, point: Sequence[float]) -> tuple[Dz, ...]:
         """All codes of one point, in the order of the clusters."""

@@ -1,13 +1,18 @@
 """The dz that enclose an interest, at most `budget` of them, in work that the budget bounds (design §4.2).
 
-A cover starts as the one smallest cell around all boxes and grows best-first: the cell that wastes most is
-replaced by its two halves, each at once shrunk to the smallest cell around what it must keep. It ends when
-the budget is spent or no cell can be split with profit. Every cell that meets a box stays in, so a cover
-never misses a matching event, whatever the budget; only the waste depends on it.
+A cover starts as the smallest cell around all boxes and grows best-first: the cell that wastes most is
+replaced by its two halves, each at once shrunk to the smallest cell around what it must keep. It grows to
+twice the budget; then pairs of cells go back to the cell that they came from, those first that cost least. So a
+split that saves nothing by itself can still pay for what it makes possible, and one that did not pay is undone.
+Every cell that meets a box stays in, so a cover never misses a matching event, whatever the budget; only the
+waste depends on it.
 
-Waste is the part of a cell's volume that no box asks for; where a sample of events is known, the events in
-the cell take the place of its volume. Boxes come as ranges of cell numbers (`Cuts.cells_of`), so the kernel
-works on whole numbers alone. What would break it: a cell function that decreases somewhere.
+Waste is the part of a cell's volume that no box asks for, where every bit halves the volume; where events are
+known, those in the cell take the place of its volume. An index may bring a sample of the events that it was
+made for. Boxes come as ranges of cell numbers (`Cuts.cells_of`), so the kernel works on whole numbers alone. What
+would break it: a cell function that decreases somewhere.
+
+Where the clusters tile the space an interest is covered in all that it meets; elsewhere in its home alone.
 """
 
 from __future__ import annotations
@@ -23,10 +28,13 @@ import numpy.typing as npt
 from plerion.index.content_index import Cluster, ContentIndex
 from plerion.index.cuts import ContentIndexError
 from plerion.index.dz import Dz
-from plerion.index.dzset import DzColumns, DzSet
-from plerion.index.encode import CellPlan, Codes, cell_plan, fill_cells
-from plerion.index.split import EventSample, Grid, cover_many
-from plerion.kernel import kernel
+from plerion.index.dzset import DzColumns, DzSet, Lengths, Words
+from plerion.index.encode import CellPlan, Codes, cell_at, cell_plan, joint_plan
+from plerion.index.nodes import Asked, EventSample, Forest, workplace_for
+from plerion.index.split import cover_one
+from plerion.index.tiles import ONE_TILE, TileTree, tile_tree
+from plerion.index.words import grown
+from plerion.kernel import Int, kernel
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -67,9 +75,9 @@ def sample_of(codes: Codes) -> EventSample:
 
 
 def cover(
-    index: ContentIndex, bounds: Floats, budget: int = DEFAULT_BUDGET, sample: EventSample = NO_SAMPLE
+    index: ContentIndex, bounds: Floats, budget: int = DEFAULT_BUDGET, sample: EventSample | None = None
 ) -> DzSet:
-    """The cover of one interest given by its boxes (m, attributes, 2), in the interest's home cluster."""
+    """The cover of one interest given by its boxes (m, attributes, 2)."""
     offsets = np.array([0, len(bounds)], np.int64)
     return DzSet(tuple(covers(index, offsets, bounds, budget, sample)[0]))
 
@@ -79,69 +87,187 @@ def covers(
     offsets: Ints,
     bounds: Floats,
     budget: int = DEFAULT_BUDGET,
-    sample: EventSample = NO_SAMPLE,
+    sample: EventSample | None = None,
 ) -> Covers:
-    """Covers of many interests; interest i has the boxes `bounds[offsets[i]:offsets[i + 1]]`."""
-    if len(index.clusters) == 1 and index.whole:
-        return _covers_in(index.clusters[0], offsets, bounds, budget, sample)
-    parts = []
-    for first, last in pairwise(offsets.tolist()):
-        boxes = bounds[first:last]
-        parts.append(_covers_in(index.home(boxes), np.array([0, len(boxes)]), boxes, budget, sample))
-    return Covers.of([part.dz for part in parts])
+    """Covers of many interests; interest i has the boxes `bounds[offsets[i]:offsets[i + 1]]`.
+
+    Without a sample the one that the index brings counts.
+    """
+    if not 1 <= budget <= MAX_BUDGET:
+        raise ContentIndexError(f"a cover takes a budget of 1 to {MAX_BUDGET} dz, not {budget}")
+    tree, forest, plan, brought = _prepared(index)
+    seen = brought if sample is None else sample
+    bounds = np.ascontiguousarray(bounds, np.float64)
+    if tree is None:
+        homes = [index.home(bounds[a:b]) for a, b in pairwise(offsets.tolist())]
+        return Covers.of(
+            [
+                _covers_in(home, np.array([0, b - a]), bounds[a:b], budget, seen).dz
+                for home, (a, b) in zip(homes, pairwise(offsets.tolist()), strict=True)
+            ]
+        )
+    return _columns(cover_many(forest, plan, tree, offsets, bounds, budget, seen))
 
 
 def advertised(
-    index: ContentIndex, bounds: Floats, budget: int = DEFAULT_BUDGET, sample: EventSample = NO_SAMPLE
+    index: ContentIndex, bounds: Floats, budget: int = DEFAULT_BUDGET, sample: EventSample | None = None
 ) -> DzSet:
-    """Every code that an event in the boxes can have: their cover in each cluster that they meet."""
+    """Every code that an event in the boxes can have: their cover, or that in each cluster that they meet."""
+    if tile_tree(index) is not None:
+        return cover(index, bounds, budget, sample)
+    seen = index_sample(index) if sample is None else sample
     cells: list[Dz] = []
     for cluster in index.clusters:
         clipped = bounds.copy()
         np.maximum(clipped[:, :, 0], np.array(cluster.box.lows), out=clipped[:, :, 0])
         np.minimum(clipped[:, :, 1], np.array(cluster.box.highs), out=clipped[:, :, 1])
         met = clipped[(clipped[:, :, 0] < clipped[:, :, 1]).all(axis=1)]
-        cells += _covers_in(cluster, np.array([0, len(met)]), met, budget, sample)[0]
+        cells += _covers_in(cluster, np.array([0, len(met)]), met, budget, seen)[0]
     return DzSet.of(cells)
 
 
+def index_sample(index: ContentIndex) -> EventSample:
+    """The events that the index brings."""
+    if not index.seen:
+        return NO_SAMPLE
+    cells = DzColumns.of(index.seen)
+    return EventSample(cells.high, cells.low)
+
+
 def _covers_in(cluster: Cluster, offsets: Ints, bounds: Floats, budget: int, sample: EventSample) -> Covers:
+    """Covers in one cluster, as if it were everywhere."""
     if not 1 <= budget <= MAX_BUDGET:
         raise ContentIndexError(f"a cover takes a budget of 1 to {MAX_BUDGET} dz, not {budget}")
-    ranges = cell_ranges(cell_plan(cluster), np.ascontiguousarray(bounds, np.float64))
-    count, high, low, length = cover_many(_grid(cluster), offsets, ranges, budget, sample)
-    return Covers(np.concatenate(([0], np.cumsum(count))), DzColumns(high, low, length))
+    bounds = np.ascontiguousarray(bounds, np.float64)
+    return _columns(
+        cover_many(_trees(cluster), cell_plan(cluster), ONE_TILE, offsets, bounds, budget, sample)
+    )
 
 
-@lru_cache(maxsize=64)
-def _grid(cluster: Cluster) -> Grid:
-    plan = cell_plan(cluster)
-    place = {int(a): j for j, a in enumerate(plan.attribute)}
-    order = [place[a] for a in cluster.order]
-    size = [plan.cells.copy()]
-    for j in order:
-        size.append(size[-1].copy())
-        size[-1][j] >>= 1
-    high, low = cluster.id.key()
-    return Grid(
-        np.uint64(high),
-        np.uint64(low),
-        cluster.id.length,
-        np.array(order, np.int64),
-        np.array(size, np.int64),
+def _columns(found: tuple[Ints, Words, Words, Lengths]) -> Covers:
+    offsets, high, low, length = found
+    return Covers(offsets, DzColumns(high, low, length))
+
+
+@lru_cache(maxsize=16)
+def _prepared(index: ContentIndex) -> tuple[TileTree | None, Forest, CellPlan, EventSample]:
+    return tile_tree(index), forest(index.clusters), joint_plan(index.clusters), index_sample(index)
+
+
+@lru_cache(maxsize=256)
+def _trees(cluster: Cluster) -> Forest:
+    return forest((cluster,))
+
+
+def forest(clusters: Sequence[Cluster]) -> Forest:
+    """The clusters as columns."""
+    rows = [[a for a, cuts in enumerate(cluster.cuts) if cuts.bits] for cluster in clusters]
+    depth = [len(cluster.order) for cluster in clusters]
+    order = np.zeros((len(clusters), max(depth)), np.int64)
+    size = np.ones((len(clusters), max(depth) + 1, max(map(len, rows))), np.int64)
+    for c, (cluster, active) in enumerate(zip(clusters, rows, strict=True)):
+        place = {a: row for row, a in enumerate(active)}
+        size[c, :, : len(active)] = [cluster.cuts[a].cells for a in active]
+        for bit, a in enumerate(cluster.order):
+            order[c, bit] = place[a]
+            size[c, bit + 1 :, place[a]] >>= 1
+    keys = [cluster.id.key() for cluster in clusters]
+    return Forest(
+        np.array([high for high, _ in keys], np.uint64),
+        np.array([low for _, low in keys], np.uint64),
+        np.array([cluster.id.length for cluster in clusters], np.int64),
+        np.array(depth, np.int64),
+        order,
+        size,
+        np.cumsum([0, *map(len, rows)]),
+        np.array([list(zip(c.box.lows, c.box.highs, strict=True)) for c in clusters]),
     )
 
 
 @kernel
-def cell_ranges(plan: CellPlan, bounds: Floats) -> Ints:
-    """First and last cell number of each box (row) on each attribute that has bits."""
-    ranges = np.empty((len(bounds), len(plan.attribute), 2), np.int64)
-    last = np.empty(len(bounds), np.float64)
-    for j in range(len(plan.attribute)):
-        for box in range(len(bounds)):
-            high = bounds[box, plan.attribute[j], 1]
-            whole = plan.discrete[j] and np.isfinite(high)
-            last[box] = np.ceil(high) - 1.0 if whole else np.nextafter(high, -np.inf)
-        fill_cells(plan, j, bounds[:, plan.attribute[j], 0], ranges[:, j, 0])
-        fill_cells(plan, j, last, ranges[:, j, 1])
-    return ranges
+def cover_many(
+    forest: Forest,
+    plan: CellPlan,
+    tree: TileTree,
+    offsets: Ints,
+    bounds: Floats,
+    budget: Int,
+    sample: EventSample,
+) -> tuple[Ints, Words, Words, Lengths]:
+    """Where each cover begins, and all their cells."""
+    first = np.zeros(len(offsets), np.int64)
+    room: Int = min(budget, 64) * (len(offsets) - 1)
+    high, low, length = np.empty(room, np.uint64), np.empty(room, np.uint64), np.empty(room, np.uint8)
+    workplace, used = workplace_for(forest, budget), 0
+    for i in range(len(offsets) - 1):
+        if offsets[i] < offsets[i + 1]:
+            asked = _asked(forest, plan, tree, bounds[offsets[i] : offsets[i + 1]])
+            one_high, one_low, one_length = cover_one(forest, asked, budget, sample, workplace)
+            if used + len(one_high) > len(high):
+                room = 2 * (used + len(one_high))
+                high, low, length = grown(high, room), grown(low, room), grown(length, room)
+            for k in range(len(one_high)):
+                high[used], low[used], length[used] = one_high[k], one_low[k], one_length[k]
+                used += 1
+        first[i + 1] = used
+    return first, high[:used], low[:used], length[:used]
+
+
+@kernel
+def _asked(forest: Forest, plan: CellPlan, tree: TileTree, bounds: Floats) -> Asked:
+    """The clusters that the boxes meet, by the order of their ids, with the cells that each box asks for."""
+    cluster, box = _meetings(tree, bounds)
+    if len(tree.cut):
+        order = np.argsort(forest.low[cluster], kind="mergesort")
+        order = order[np.argsort(forest.high[cluster[order]], kind="mergesort")]
+        cluster, box = cluster[order], box[order]
+    ranges = np.empty((len(cluster), forest.size.shape[2], 2), np.int64)
+    first, roots = np.empty(len(cluster) + 1, np.int64), np.empty(len(cluster), np.int64)
+    used = 0
+    for i in range(len(cluster)):
+        if i == 0 or cluster[i] != cluster[i - 1]:
+            first[used], roots[used] = i, cluster[i]
+            used += 1
+        begin = forest.first_row[cluster[i]]
+        for j in range(begin, forest.first_row[cluster[i] + 1]):
+            a = plan.attribute[j]
+            low = max(bounds[box[i], a, 0], forest.box[cluster[i], a, 0])
+            high = min(bounds[box[i], a, 1], forest.box[cluster[i], a, 1])
+            ranges[i, j - begin, 0], ranges[i, j - begin, 1] = cells_between(plan, j, low, high)
+    first[used] = len(cluster)
+    return Asked(roots[:used], first[: used + 1], ranges)
+
+
+@kernel
+def _meetings(tree: TileTree, bounds: Floats) -> tuple[Ints, Ints]:
+    """All pairs of a cluster and a box that meet."""
+    cluster, box = np.empty(len(bounds), np.int64), np.empty(len(bounds), np.int64)
+    stack = np.empty(2 * len(tree.cut) + 1, np.int64)
+    used = 0
+    for b in range(len(bounds)):
+        stack[0], waiting = 0 if len(tree.cut) else ~0, 1
+        while waiting > 0:
+            waiting -= 1
+            node = stack[waiting]
+            if node < 0:
+                if used == len(cluster):
+                    cluster, box = grown(cluster, 2 * used), grown(box, 2 * used)
+                cluster[used], box[used] = ~node, b
+                used += 1
+                continue
+            low, high = bounds[b, tree.attribute[node]]
+            if low < tree.cut[node]:
+                stack[waiting] = tree.lower[node]
+                waiting += 1
+            if high > tree.cut[node]:
+                stack[waiting] = tree.upper[node]
+                waiting += 1
+    return cluster[:used], box[:used]
+
+
+@kernel
+def cells_between(plan: CellPlan, j: Int, low: float, high: float) -> tuple[Int, Int]:
+    """First and last cell that a position in [low, high) can lie in: the twin of `Cuts.cells_of`."""
+    whole = plan.discrete[j] and np.isfinite(high)
+    last = np.ceil(high) - 1.0 if whole else np.nextafter(high, -np.inf)
+    return cell_at(plan, j, low), cell_at(plan, j, last)

@@ -6,6 +6,7 @@ so an event costs two look-ups an attribute instead of a loop over bits. Tables 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -13,10 +14,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plerion.index.content_index import Cluster, ContentIndex, everywhere
+from plerion.index.content_index import Cluster, ContentIndex
 from plerion.index.cuts import Cuts
 from plerion.index.dz import Dz
 from plerion.index.dzset import DzColumns, Words
+from plerion.index.tiles import TileTree, tile_tree, tiles_of
 from plerion.kernel import Int, kernel
 
 Floats = npt.NDArray[np.float64]
@@ -65,34 +67,54 @@ class Codes:
 def encode(index: ContentIndex, points: Floats) -> Codes:
     """All codes of all points (n, attributes), by event and then by cluster; equal to `index.codes`."""
     points = np.ascontiguousarray(points, dtype=np.float64)
-    parts = [_encode_cluster(index, cluster, points) for cluster in index.clusters]
-    if len(parts) == 1:
-        return parts[0]
+    tree = tile_tree(index)
+    if tree is not None:
+        return _encode_tiles(index, tree, points)
+    parts = [_encode_inside(cluster, points) for cluster in index.clusters]
     event = np.concatenate([part.event for part in parts])
     order = np.argsort(event, kind="stable")
-    columns = [
-        np.concatenate(c) for c in zip(*((p.dz.high, p.dz.low, p.dz.length) for p in parts), strict=True)
+    return Codes(event[order], DzColumns.joined([part.dz for part in parts])[order])
+
+
+def _encode_tiles(index: ContentIndex, tree: TileTree, points: Floats) -> Codes:
+    """Every point has one code: that of the only cluster it lies in."""
+    event = np.arange(len(points))
+    if len(index.clusters) == 1:
+        return Codes(event, _encode_rows(index.clusters[0], points))
+    tile = tiles_of(tree, points)
+    order = np.argsort(tile, kind="stable")
+    ends = np.searchsorted(tile[order], np.arange(len(index.clusters) + 1))
+    parts = [
+        _encode_rows(cluster, points[order[ends[c] : ends[c + 1]]])
+        for c, cluster in enumerate(index.clusters)
+        if ends[c] < ends[c + 1]
     ]
-    return Codes(event[order], DzColumns(*(column[order] for column in columns)))
+    place = np.empty_like(order)
+    place[order] = event
+    return Codes(event, DzColumns.joined(parts)[place])
 
 
-def _encode_cluster(index: ContentIndex, cluster: Cluster, points: Floats) -> Codes:
-    if cluster.box == everywhere(index.schema):
-        event = np.arange(len(points))
-        inside = points
-    else:
-        lows, highs = np.array(cluster.box.lows), np.array(cluster.box.highs)
-        event = np.flatnonzero(((points >= lows) & (points < highs)).all(axis=1))
-        inside = points[event]
-    high, low = np.empty(len(event), np.uint64), np.empty(len(event), np.uint64)
-    encode_rows(inside, cell_plan(cluster), bit_plan(cluster), high, low)
-    return Codes(event, DzColumns(high, low, np.full(len(event), cluster.length, np.uint8)))
+def _encode_inside(cluster: Cluster, points: Floats) -> Codes:
+    lows, highs = np.array(cluster.box.lows), np.array(cluster.box.highs)
+    event = np.flatnonzero(((points >= lows) & (points < highs)).all(axis=1))
+    return Codes(event, _encode_rows(cluster, points[event]))
 
 
-@lru_cache(maxsize=64)
+def _encode_rows(cluster: Cluster, points: Floats) -> DzColumns:
+    high, low = np.empty(len(points), np.uint64), np.empty(len(points), np.uint64)
+    encode_rows(points, cell_plan(cluster), bit_plan(cluster), high, low)
+    return DzColumns(high, low, np.full(len(points), cluster.length, np.uint8))
+
+
+@lru_cache(maxsize=512)
 def cell_plan(cluster: Cluster) -> CellPlan:
-    active = [a for a, cuts in enumerate(cluster.cuts) if cuts.bits]
-    cuts = [cluster.cuts[a] for a in active]
+    return joint_plan([cluster])
+
+
+def joint_plan(clusters: Sequence[Cluster]) -> CellPlan:
+    """The plans of several clusters, one after the other."""
+    parted = [(a, cuts) for cluster in clusters for a, cuts in enumerate(cluster.cuts) if cuts.bits]
+    active, cuts = [a for a, _ in parted], [cuts for _, cuts in parted]
     explicit = [np.array(c.at if c.at is not None else (), np.float64) for c in cuts]
     return CellPlan(
         attribute=np.array(active, np.int64),
@@ -112,7 +134,7 @@ def _kind(cuts: Cuts) -> int:
     return _LOG if cuts.log else _EQUAL
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=512)
 def bit_plan(cluster: Cluster) -> BitPlan:
     first, shifts = [0], []
     high: list[int] = []
@@ -163,6 +185,21 @@ def fill_cells(plan: CellPlan, j: Int, positions: Floats, out: Ints) -> None:
         memory[0] = max(positions[i], low)
         scaled: Int = min(float(pattern[0] - origin) * factor, top)
         out[i] = np.int64(scaled)
+
+
+@kernel
+def cell_at(plan: CellPlan, j: Int, position: float) -> Int:
+    """The cell of one position: what `fill_cells` gives for it."""
+    if plan.kind[j] == _EXPLICIT:
+        return np.searchsorted(plan.cuts[plan.first_cut[j] : plan.first_cut[j + 1]], position, side="right")
+    low, factor, top = plan.low[j], plan.factor[j], np.float64(plan.cells[j] - 1)
+    if plan.kind[j] == _EQUAL:
+        scaled: Int = min(max((position - low) * factor, 0.0), top)
+        return np.int64(scaled)
+    memory = np.array([low, max(position, low)])
+    pattern = memory.view(np.int64)
+    scaled = min(float(pattern[1] - pattern[0]) * factor, top)
+    return np.int64(scaled)
 
 
 @kernel

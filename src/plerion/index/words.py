@@ -19,6 +19,25 @@ def with_bit(high: Word, low: Word, place: Int) -> tuple[Word, Word]:
 
 
 @kernel
+def has_bit(high: Word, low: Word, place: Int) -> bool:
+    """Whether the bit at `place` (0 is leftmost) is set."""
+    word, shift = (high, 63 - place) if place < 64 else (low, 127 - place)
+    return bool((word >> np.uint64(shift)) & np.uint64(1))
+
+
+@kernel
+def common_length(high: Word, low: Word, other_high: Word, other_low: Word) -> Int:
+    """How many bits two different keys have in common from the left."""
+    differing, place = high ^ other_high, 0
+    if differing == 0:
+        differing, place = low ^ other_low, 64
+    while not differing >> np.uint64(63):
+        differing <<= np.uint64(1)
+        place += 1
+    return place
+
+
+@kernel
 def after(high: Word, low: Word, length: Int) -> tuple[Word, Word]:
     """The first key past the cell; (0, 0) when the cell ends the space."""
     if length == 0:
@@ -41,13 +60,10 @@ def masked(high: Word, low: Word, length: Int) -> tuple[Word, Word]:
 
 @kernel
 def canonical(high: Words, low: Words, length: Lengths) -> Int:
-    """Sorts disjoint cells in place and joins halves that are both there. Returns how many are left."""
-    order = np.argsort(low, kind="mergesort")
-    order = order[np.argsort(high[order], kind="mergesort")]
-    sorted_high, sorted_low, sorted_length = high[order], low[order], length[order]
+    """Joins, in place, halves that are both there; the cells are disjoint and in order. How many are left."""
     n = 0
-    for i in range(len(order)):
-        high[n], low[n], length[n] = sorted_high[i], sorted_low[i], sorted_length[i]
+    for i in range(len(high)):
+        high[n], low[n], length[n] = high[i], low[i], length[i]
         n += 1
         while n > 1 and length[n - 1] == length[n - 2] and length[n - 1] > 0:
             upper_high, upper_low = with_bit(high[n - 2], low[n - 2], np.int64(length[n - 1]) - 1)
