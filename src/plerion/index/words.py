@@ -135,3 +135,12 @@ def lowest_bit(word: Word) -> Int:
     """The place (from the right) of the lowest bit that is set; the word is not 0."""
     place: Int = _PLACE[((word & (~word + np.uint64(1))) * _DE_BRUIJN) >> np.uint64(58)]
     return place
+
+
+@kernel
+def ones(word: Word) -> Int:
+    """How many bits are set."""
+    word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
+    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from plerion.index.dzset import Words
-from plerion.index.words import lowest_bit
+from plerion.index.words import lowest_bit, ones
 from plerion.kernel import kernel
 from plerion.matching.matcher import Flags, Floats, Ints
 
@@ -46,6 +46,11 @@ class BitsetMatcher:
         found = np.zeros((len(points), self.interests), np.bool_)
         _match_all(self.open_boxes, np.ascontiguousarray(points), self.owner, found)
         return found
+
+
+def match_counts(bounds: Floats, points: Floats) -> Ints:
+    """How many interests match each event: their boxes are disjoint, so boxes may be counted."""
+    return _count_all(open_boxes(bounds), np.ascontiguousarray(points))
 
 
 def open_boxes(bounds: Floats) -> OpenBoxes:
@@ -100,3 +105,15 @@ def _match_all(plan: OpenBoxes, points: Floats, owner: Ints, matched: Flags) -> 
             while left != 0:
                 matched[event, owner[(w << 6) + lowest_bit(left)]] = True
                 left &= left - np.uint64(1)
+
+
+@kernel
+def _count_all(plan: OpenBoxes, points: Floats) -> Ints:
+    words = plan.checkpoints.shape[2]
+    found, scratch = np.empty(words, np.uint64), np.empty(words, np.uint64)
+    counts = np.zeros(len(points), np.int64)
+    for event in range(len(points)):
+        open_at(plan, points[event], found, scratch)
+        for w in range(words):
+            counts[event] += ones(found[w])
+    return counts
