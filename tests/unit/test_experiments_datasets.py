@@ -1,5 +1,6 @@
 """Real data becomes workloads: all of it, within its schema, with subscriptions that match."""
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,11 @@ EXPECTED = {
 real = pytest.mark.skipif(not SHARED.is_dir(), reason="the real data lies beside the repository, not in it")
 
 LITTLE = Source(("little.csv",), ("who",), ("x", "y", "z"), ("z",))
+
+
+@cache
+def thinned(name: str) -> Workload:
+    return DATASETS[name](SHARED, SETTINGS)
 
 
 def matches(load: Workload) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -75,10 +81,10 @@ def test_thresholds_are_open_above(tmp_path: Path) -> None:
 def test_thinning_keeps_the_ends_and_the_schema(tmp_path: Path) -> None:
     directory = little(tmp_path)
     all_of_it = read(LITTLE, directory, Settings(10))
-    thinned = read(LITTLE, directory, Settings(10, events=7))
+    seven = read(LITTLE, directory, Settings(10, events=7))
     assert len(all_of_it.points) == 60
-    assert thinned.points[:, 0].tolist() == [0, 9, 19, 29, 39, 49, 59]
-    assert thinned.schema == all_of_it.schema
+    assert seven.points[:, 0].tolist() == [0, 9, 19, 29, 39, 49, 59]
+    assert seven.schema == all_of_it.schema
 
 
 def test_a_constant_column_is_an_attribute_of_one_value() -> None:
@@ -110,7 +116,7 @@ def test_real_data_is_read_whole(name: str) -> None:
 @real
 @pytest.mark.parametrize("name", DATASETS)
 def test_subscriptions_to_real_data_match_and_are_drawn_alike_for_a_seed(name: str) -> None:
-    load, same = (DATASETS[name](SHARED, SETTINGS) for _ in range(2))
+    load, same = thinned(name), DATASETS[name](SHARED, SETTINGS)
     found = matches(load)
     assert found.min() >= 1
     assert 5 < found.mean() < 500
@@ -121,7 +127,7 @@ def test_subscriptions_to_real_data_match_and_are_drawn_alike_for_a_seed(name: s
 @real
 @pytest.mark.parametrize("name", DATASETS)
 def test_a_regular_index_is_bad_at_real_data(name: str) -> None:
-    load = DATASETS[name](SHARED, SETTINGS)
+    load = thinned(name)
     judge = Judge.of(load, 32)
     assert judge.wanted == matches(load).sum()
     assert EXPECTED[name][2] < judge.rate(regular(load.schema, 23)) < EXPECTED[name][3]
