@@ -17,6 +17,7 @@ VERBS = {
     "compile": "Print the flow tables of every switch.",
     "verify": "Prove that every wanted delivery happens exactly once, or show an event that refutes it.",
     "trace": "Follow one event through the network, and see why it went where it went.",
+    "log": "Fill an event log from files, and see what it holds.",
     "bench": "Measure the hot paths and compare with what they must reach.",
     "demo": "Watch a fat-tree network deliver real weather events.",
 }
