@@ -1,6 +1,7 @@
 """Selections are what the algorithms of the seeds, written out independently, decide."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 from math import sqrt
 
@@ -10,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plerion.learning.projection import Projections
-from plerion.learning.selection import Rate, Selection, brute, cs, emcs, evs, greedy, pca, prefix_trail
+from plerion.learning.selection import Selection, brute, cs, emcs, evs, greedy, pca, prefix_trail
 from plerion.learning.similarity import similarity
 from plerion.learning.summaries import attribute_moments, match_totals, w_moments
-from tests.laws.indexes import Floats, law
+from tests.laws.indexes import Floats, costly_law, law
 from tests.laws.test_learning_summaries import Asked, columns, crowds, matched
 
 Rates = dict[tuple[int, ...], float]
@@ -92,10 +93,18 @@ def test_the_best_prefix_is_the_best_of_all_prefixes(drawn: tuple[int, Rates], d
         assert found.first(n).chosen == tuple(sorted(ranking[:n]))
 
 
+@costly_law
+@given(rates(), st.sampled_from([greedy, brute]))
+def test_rates_found_at_once_decide_alike(drawn: tuple[int, Rates], method: Callable[..., Selection]) -> None:
+    count, rate = drawn
+    with ThreadPoolExecutor(2) as pool:
+        assert method(count, rate.__getitem__, pool.map) == method(count, rate.__getitem__)
+
+
 @law
 @given(rates(), st.sampled_from([greedy, brute]))
 def test_combinations_are_tried_and_chosen_in_schema_order(
-    drawn: tuple[int, Rates], method: Callable[[int, Rate], Selection]
+    drawn: tuple[int, Rates], method: Callable[..., Selection]
 ) -> None:
     count, rate = drawn
     found = method(count, rate.__getitem__)  # a key that is not in order would not be there

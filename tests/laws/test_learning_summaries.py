@@ -273,6 +273,16 @@ def test_a_subscription_of_several_boxes_counts_once() -> None:
     assert [projection.ends.tolist() for projection in made.along] == [[0, 2, 4, 6, 8], [0, 1, 5, 6, 9]]
 
 
+def test_many_ranks_in_many_blocks_are_counted_right() -> None:
+    random = np.random.default_rng(2)
+    low = random.uniform(0, 100, (400, 3))
+    asked = list(np.stack((low, low + random.choice([0.5, 5, 50, inf], low.shape)), axis=-1)[:, np.newaxis])
+    places = random.uniform(0, 100, (2000, 3))
+    inside = matched(asked, places)
+    expected = [[int((a & b).sum()) for b in inside] for a in inside]
+    assert similarity(projections(asked, 3), places).tolist() == expected
+
+
 def test_missing_lies_only_in_what_reaches_down_to_it() -> None:
     asked = [np.array([[side]]) for side in ([-inf, inf], [0.0, 9.0], [-inf, 0.0], [-8.0, inf])]
     made = projections(asked, 1)

@@ -104,6 +104,13 @@ def test_equal_factors_rank_in_schema_order() -> None:
     assert principal(same).tolist() == [round(1 / sqrt(3), 12)] * 3
 
 
+def test_attributes_share_in_all_vectors_of_the_largest_eigenvalue() -> None:
+    """2 - v vᵗ with v = (1 2 2) / 3 has the eigenvalue 2 on all that is orthogonal to v, and 1 on v."""
+    v = np.array([1.0, 2.0, 2.0]) / 3
+    assert np.allclose(principal(2 * np.eye(3) - np.outer(v, v)), np.sqrt(1 - v**2))
+    assert principal(np.zeros((3, 3))).tolist() == [1, 1, 1]
+
+
 @pytest.mark.parametrize("events", [0, 4])
 @pytest.mark.parametrize("asked", [0, 2])
 def test_without_events_or_subscriptions_or_differences_the_ranking_is_the_schema(
@@ -153,5 +160,5 @@ def test_what_cannot_be_selected_is_refused_with_the_bound() -> None:
     for method in (greedy, brute):
         with pytest.raises(SelectionError, match="at least one attribute"):
             method(0, lambda _: 0.0)
-    with pytest.raises(SelectionError, match=r"attributes \(0, 1\) is not a number"):
+    with pytest.raises(SelectionError, match=r"rate of \(0, 1\) is not a number"):
         greedy(2, lambda _: float("nan"))

@@ -30,11 +30,11 @@ def bench(
     if not (checkout / "benchmarks" / "core.py").exists():
         raise InputError("the benchmarks are not installed", "run `make bench` in a checkout of Plerion")
     sys.path.insert(0, str(checkout))
-    core = import_module("benchmarks.core")
     rows = []
-    for name, measure in core.MEASUREMENTS.items():
-        with progress(name):
-            rows += measure(scale)
+    for module in ("core", "learning"):
+        for name, measure in import_module(f"benchmarks.{module}").MEASUREMENTS.items():
+            with progress(name):
+                rows += measure(scale)
     if json:
         print_json({"scale": scale, "rows": rows})
     else:

@@ -33,6 +33,9 @@ from plerion.learning.summaries import AttributeMoments, WMoments
 Rate: TypeAlias = Callable[[tuple[int, ...]], float]
 """The false-positive rate of an index on these attributes, which are in schema order."""
 
+Over: TypeAlias = Callable[[Rate, Iterable[tuple[int, ...]]], Iterable[float]]
+"""`map`, or what gives the same: a pool's `map` finds the rates that do not depend on each other at once."""
+
 DEFAULT_THRESHOLD = 0.9
 MAX_BRUTE = 16  # attributes: 65,535 combinations
 _DIGITS = 12
@@ -71,9 +74,9 @@ class Selection:
             raise SelectionError(f"1 to {len(self.ranking)} attributes can be selected, not {wanted}")
         return replace(self, chosen=tuple(sorted(self.ranking[:wanted])), trail=())
 
-    def best_prefix(self, rate: Rate) -> Selection:
+    def best_prefix(self, rate: Rate, over: Over = map) -> Selection:
         """As many from the top of the ranking as give the least rate."""
-        trail = prefix_trail(self.ranking, rate)
+        trail = prefix_trail(self.ranking, rate, over)
         return replace(self, chosen=best(trail).attributes, trail=trail)
 
 
@@ -105,16 +108,16 @@ def pca(moments: WMoments, threshold: float = DEFAULT_THRESHOLD) -> Selection:
     return ranked.first(int(np.searchsorted(held, reached)) + 1)
 
 
-def greedy(attributes: int, rate: Rate) -> Selection:
+def greedy(attributes: int, rate: Rate, over: Over = map) -> Selection:
     """Drops one attribute a round, the one without which the rate is least, and keeps the best of all (Algorithm 4).
 
     Of two that would leave the same rate the first in the schema is dropped. The ranking has those last that were
-    dropped first. Takes n(n + 1)/2 rates.
+    dropped first. Takes n(n + 1)/2 rates, those of a round at once.
     """
     kept = _all(attributes)
-    trail, dropped = [_tried(kept, rate)], list[int]()
+    trail, dropped = _tried([kept], rate, over), list[int]()
     while len(kept) > 1:
-        tried = [_tried(kept[:i] + kept[i + 1 :], rate) for i in range(len(kept))]
+        tried = _tried([kept[:i] + kept[i + 1 :] for i in range(len(kept))], rate, over)
         left = best(tried).attributes
         dropped += set(kept) - set(left)
         trail += tried
@@ -122,7 +125,7 @@ def greedy(attributes: int, rate: Rate) -> Selection:
     return Selection("greedy", (*kept, *reversed(dropped)), (), best(trail).attributes, tuple(trail))
 
 
-def brute(attributes: int, rate: Rate) -> Selection:
+def brute(attributes: int, rate: Rate, over: Over = map) -> Selection:
     """Tries every combination; refuses more than 16 attributes. The ranking has the chosen ones first."""
     every = _all(attributes)
     if attributes > MAX_BRUTE:
@@ -130,14 +133,15 @@ def brute(attributes: int, rate: Rate) -> Selection:
             f"brute force tries all combinations of at most {MAX_BRUTE} attributes, not of {attributes}: use greedy"
         )
     sizes = range(1, attributes + 1)
-    trail = tuple(_tried(some, rate) for size in sizes for some in combinations(every, size))
+    trail = _tried([some for size in sizes for some in combinations(every, size)], rate, over)
     chosen = best(trail).attributes
-    return Selection("brute", (*chosen, *(a for a in every if a not in chosen)), (), chosen, trail)
+    return Selection("brute", (*chosen, *(a for a in every if a not in chosen)), (), chosen, tuple(trail))
 
 
-def prefix_trail(ranking: Sequence[int], rate: Rate) -> tuple[Step, ...]:
+def prefix_trail(ranking: Sequence[int], rate: Rate, over: Over = map) -> tuple[Step, ...]:
     """The rates of the first attribute of the ranking, the first two, and so on to all."""
-    return tuple(_tried(tuple(sorted(ranking[:n])), rate) for n in range(1, len(ranking) + 1))
+    prefixes = [tuple(sorted(ranking[:n])) for n in range(1, len(ranking) + 1)]
+    return tuple(_tried(prefixes, rate, over))
 
 
 def best(trail: Iterable[Step]) -> Step:
@@ -173,10 +177,9 @@ def _all(attributes: int) -> tuple[int, ...]:
     return tuple(range(attributes))
 
 
-def _tried(attributes: tuple[int, ...], rate: Rate) -> Step:
-    found = rate(attributes)
-    if isnan(found):
-        raise SelectionError(
-            f"the rate of attributes {attributes} is not a number: return a share from 0 to 1"
-        )
-    return Step(attributes, found)
+def _tried(some: list[tuple[int, ...]], rate: Rate, over: Over) -> list[Step]:
+    steps = [Step(attributes, found) for attributes, found in zip(some, over(rate, some), strict=True)]
+    for step in steps:
+        if isnan(step.rate):
+            raise SelectionError(f"the rate of {step.attributes} is not a number: give a share from 0 to 1")
+    return steps
