@@ -39,7 +39,7 @@ from plerion.kernel import Int, kernel
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-DEFAULT_BUDGET = 32
+DEFAULT_BUDGET = 128
 MAX_BUDGET = 1 << 16
 
 

@@ -6,13 +6,18 @@ from collections.abc import Sequence
 
 from plerion.content.schema import Schema
 from plerion.index.content_index import Cluster, ContentIndex, everywhere
-from plerion.index.cuts import ContentIndexError, equal_cuts, useful_bits
+from plerion.index.cuts import MAX_EQUAL_BITS, ContentIndexError, equal_cuts, useful_bits
 from plerion.index.dz import MAX_LENGTH, WHOLE
 
 
-def round_robin(schema: Schema, attributes: Sequence[int], bits: int) -> tuple[int, ...]:
-    """A bit order that takes the attributes in turn and passes over those that no bit can part further."""
-    left = {attribute: useful_bits(schema.attributes[attribute]) for attribute in attributes}
+def round_robin(
+    schema: Schema, attributes: Sequence[int], bits: int, most: int = MAX_EQUAL_BITS
+) -> tuple[int, ...]:
+    """A bit order that takes the attributes in turn and passes over those that no bit can part further.
+
+    No attribute gets more than `most` bits.
+    """
+    left = {attribute: min(useful_bits(schema.attributes[attribute]), most) for attribute in attributes}
     order: list[int] = []
     while len(order) < bits and any(left.values()):
         for attribute in attributes:
