@@ -1,0 +1,210 @@
+"""Files that `content.read` accepts are read alike; what it would refuse is moved or left out, and counted."""
+
+import gzip
+from collections.abc import Callable
+from decimal import Decimal
+from math import inf, nan
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from plerion.content import read
+from plerion.content.errors import InputError
+from plerion.content.schema import MISSING, Enumeration, Number, Schema
+from plerion.pipeline import schemas
+from plerion.pipeline.source import Source, read_events
+from plerion.pipeline.steps.batches import points_of
+
+CITIES = ("oslo", "rome", "NA", "são paulo")
+STATIONS = tuple(f"station {n}" for n in range(300))  # more than are looked for one by one
+SCHEMA = Schema(
+    (
+        Number("x", -5, 10),
+        Number("price.eur", 0, 15, integer=True),
+        Enumeration("city `c`", CITIES),
+        Enumeration("station", STATIONS),
+        Number("absent", 0, 1),
+    )
+)
+NOTE = '"two\nlines, ""quoted"""'
+
+
+def positions(source: Source) -> list[list[float]]:
+    found = source.events.select(*(f"`{name.replace('`', '``')}`" for name in SCHEMA.names)).toArrow()
+    batches = found.combine_chunks().to_batches()
+    return points_of(batches[0]).tolist() if batches else []
+
+
+def counts(source: Source) -> dict[str, tuple[int, int, int, int]]:
+    rows = source.counted.collect()
+    return {row.attribute: (row["rows"], row.missing, row.clamped, row.unknown) for row in rows}
+
+
+def clean_cells(rows: int, seed: int) -> dict[str, list[object]]:
+    random = np.random.default_rng(seed)
+    return {
+        "note": [NOTE if row % 7 == 3 else "" for row in range(rows)],
+        "x": [None if random.random() < 0.2 else float(random.uniform(-5, 10)) for _ in range(rows)],
+        "price.eur": [None if random.random() < 0.2 else int(random.integers(0, 16)) for _ in range(rows)],
+        "city `c`": [None if random.random() < 0.2 else str(random.choice(CITIES)) for _ in range(rows)],
+        "station": [str(random.choice(STATIONS)) for _ in range(rows)],
+        "time": [None if random.random() < 0.2 else float(random.uniform(0, 9)) for _ in range(rows)],
+        "publisher": [None if random.random() < 0.2 else "p1" for _ in range(rows)],
+    }
+
+
+def write_csv(path: Path, cells: dict[str, list[object]], quoted: bool = True) -> None:
+    lines = [",".join(cells)]
+    for row in zip(*cells.values(), strict=True):
+        lines.append(
+            ",".join("" if cell is None or (cell == NOTE and not quoted) else str(cell) for cell in row)
+        )
+    text = "\ufeff" + "\n".join(lines) + "\n"
+    opener = gzip.open if path.name.endswith(".gz") else open
+    with opener(path, "wt", encoding="utf-8") as file:
+        file.write(text)
+
+
+def write_parquet(path: Path, cells: dict[str, list[object]]) -> None:
+    pq.write_table(pa.table(cells), path)
+
+
+WRITERS: dict[str, Callable[[Path, dict[str, list[object]]], None]] = {
+    "events.csv": write_csv,
+    "one line a row.csv": lambda path, cells: write_csv(path, cells, quoted=False),
+    "events.csv.gz": write_csv,
+    "events.parquet": write_parquet,
+    "2018-04-26T14:48 [a] {b}*.csv": write_csv,
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_clean_files_are_read_as_content_reads_them(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    cells = clean_cells(60, 1)
+    WRITERS[name](tmp_path / name, cells)
+    source, plain = read_events(spark, tmp_path / name, SCHEMA), read.read_events(tmp_path / name, SCHEMA)
+    assert source.events.schema == schemas.events(SCHEMA, time=True, publisher=True)
+    assert positions(source) == plain.points.tolist()
+    extra = source.events.select("time", "publisher").toArrow()
+    assert [cell or "" for cell in extra.column("publisher").to_pylist()] == list(plain.publishers or ())
+    times = [nan if cell is None else cell for cell in extra.column("time").to_pylist()]
+    np.testing.assert_array_equal(times, plain.times)
+    assert source.absent == plain.absent == ("absent",)
+    missing = (plain.points == MISSING).sum(axis=0).tolist()
+    assert counts(source) == {
+        name: (60, gone, 0, 0) for name, gone in zip(SCHEMA.names, missing, strict=True)
+    }
+
+
+def test_wrong_cells_are_moved_or_missing_and_counted(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.csv"
+    path.write_text(
+        "x,price.eur,city `c`,station,time\n"
+        "-6,2.4,atlantis,station 1,soon\n"
+        "inf,99,rome,Station 1,2020-01-01T00:00:00Z\n"
+        "ten,-1,NA,,1.5\n"
+        "-Infinity,7,,station 299,\n"
+        "nan, 8 ,oslo\n"
+    )
+    source = read_events(spark, path, SCHEMA)
+    assert positions(source) == [
+        [-5, 2, MISSING, 1, MISSING],
+        [10, 15, 1, MISSING, MISSING],
+        [MISSING, 0, 2, MISSING, MISSING],
+        [-5, 7, MISSING, 299, MISSING],
+        [MISSING, 8, 0, MISSING, MISSING],
+    ]
+    assert counts(source) == {
+        "x": (5, 2, 3, 1),
+        "price.eur": (5, 0, 3, 0),
+        "city `c`": (5, 2, 0, 1),
+        "station": (5, 3, 0, 1),
+        "absent": (5, 5, 0, 0),
+    }
+    times = [row.time for row in source.events.select("time").collect()]
+    assert times == [None, 1577836800.0, 1.5, None, None]
+
+
+def test_numbers_of_every_kind_in_parquet_become_positions(spark: SparkSession, tmp_path: Path) -> None:
+    kinds = [pa.int8(), pa.uint32(), pa.float32(), pa.decimal128(9, 2), pa.string(), pa.null()]
+    for at, kind in enumerate(kinds):
+        cells = pa.array([None, None] if kind == pa.null() else [None, Decimal(3)])
+        cells = cells.cast(pa.int64()).cast(pa.float64()) if kind == pa.float32() else cells
+        pq.write_table(pa.table({"x": cells.cast(kind)}), tmp_path / f"{at}.parquet")
+        found = positions(read_events(spark, tmp_path / f"{at}.parquet", SCHEMA))
+        assert [event[0] for event in found] == [MISSING, MISSING if kind == pa.null() else 3.0], kind
+    pq.write_table(pa.table({"x": [-inf, inf, nan, -0.0, None]}), tmp_path / "ends.parquet")
+    found = positions(read_events(spark, tmp_path / "ends.parquet", SCHEMA))
+    assert [event[0] for event in found] == [-5, 10, MISSING, 0, MISSING]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_dates_of_any_precision_become_seconds(spark: SparkSession, tmp_path: Path, unit: str) -> None:
+    path = tmp_path / "dated.parquet"
+    times = (
+        pa.array([1577836800123456789, None]).cast(pa.timestamp("ns")).cast(pa.timestamp(unit), safe=False)
+    )
+    pq.write_table(pa.table({"x": [1.0, 2.0], "time": times}), path)
+    found = [row.time for row in read_events(spark, path, SCHEMA).events.collect()]
+    np.testing.assert_array_equal(
+        [nan if t is None else t for t in found], read.read_events(path, SCHEMA).times
+    )
+
+
+def test_directories_and_lists_of_parquet_are_read_as_one(spark: SparkSession, tmp_path: Path) -> None:
+    for day, cells in enumerate(({"x": [1.0]}, {"x": [2.0], "price.eur": [3]}, {"price.eur": [4]})):
+        (tmp_path / f"day={day}").mkdir()
+        pq.write_table(pa.table(cells), tmp_path / f"day={day}" / "part.parquet")
+    parts = sorted(tmp_path.glob("*/*.parquet"))
+    found = sorted(event[:2] for event in positions(read_events(spark, parts, SCHEMA)))
+    assert found == [[MISSING, 4], [1, MISSING], [2, 3]]
+    assert len(positions(read_events(spark, tmp_path, SCHEMA))) == 3
+
+
+def test_files_that_cannot_be_cut_can_be_spread(spark: SparkSession, tmp_path: Path) -> None:
+    write_csv(tmp_path / "events.csv.gz", clean_cells(20, 2))
+    source = read_events(spark, tmp_path / "events.csv.gz", SCHEMA)
+    spread = source.spread(5)
+    assert spread.rdd.getNumPartitions() == 5
+    assert sorted(map(repr, spread.collect())) == sorted(map(repr, source.events.collect()))
+
+
+def refusals(place: Path) -> dict[str, tuple[object, str]]:
+    (place / "empty.csv").write_text("")
+    (place / "other.csv").write_text("a,b\n1,2\n")
+    (place / "twice.csv").write_text("x,x\n1,2\n")
+    (place / "text.parquet").write_text("no")
+    (place / "fine.csv").write_text("x\n1\n")
+    (place / "wider.csv").write_text("x,y\n1,2\n")
+    pq.write_table(pa.table({"x": [True]}), place / "flags.parquet")
+    pq.write_table(pa.table({"x": [1], "time": [True]}), place / "timed.parquet")
+    pq.write_table(pa.table({"city `c`": [[1]]}), place / "lists.parquet")
+    return {
+        "no paths": ([], "there are no files"),
+        "not there": (place / "gone.csv", "No such file"),
+        "empty": (place / "empty.csv", "the file is empty"),
+        "no attribute": (
+            place / "other.csv",
+            "no column is named like an attribute; the columns are 'a', 'b'",
+        ),
+        "two alike": (place / "twice.csv", "two columns are named 'x'"),
+        "no parquet": (place / "text.parquet", "cannot be read"),
+        "two formats": ([place / "fine.csv", place / "flags.parquet"], "CSV and Parquet"),
+        "two headers": ([place / "fine.csv", place / "wider.csv"], "different columns"),
+        "flags for numbers": (place / "flags.parquet", "column x: holds boolean"),
+        "flags for times": (place / "timed.parquet", "column time: holds boolean"),
+        "lists for texts": (place / "lists.parquet", "holds array<bigint>"),
+        "no such store": ("nosuch://place/x.parquet", "cannot be read"),
+    }
+
+
+def test_what_holds_no_events_is_refused_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
+    for name, (paths, line) in refusals(tmp_path).items():
+        with pytest.raises(InputError) as refused:
+            read_events(spark, paths, SCHEMA)  # type: ignore[arg-type]  # a table of either
+        assert line in str(refused.value), name
+        assert "\n" not in str(refused.value), name
