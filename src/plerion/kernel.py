@@ -6,10 +6,11 @@ machine rounding alike.
 
 Compiled code is kept, so only the first call on a machine waits for the compiler. Numba itself notices a
 change of a kernel's own file but not of a kernel that it calls in another one; so the place is named after
-all sources of the package, and any change of any of them starts an empty one.
+all modules that have kernels and all that these import, and any change of any of them starts an empty one.
 """
 
 import os
+import re
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -30,16 +31,32 @@ _KEPT = 4  # versions of the compiled code; those used least recently go first
 
 
 def cache_directory(sources: Path, place: Path) -> Path:
-    """A directory under `place` that is another one as soon as any source differs."""
+    """A directory under `place` that is another one as soon as a source that kernels depend on differs."""
     digest = sha256()
-    for file in sorted(sources.rglob("*.py")):
-        digest.update(str(file.relative_to(sources)).encode() + b"\0" + file.read_bytes())
+    for name, text in sorted(_behind_kernels(sources).items()):
+        digest.update(name.encode() + b"\0" + text)
     found = place / digest.hexdigest()[:16]
     found.mkdir(parents=True, exist_ok=True)
     found.touch()
     versions = sorted(place.iterdir(), key=lambda version: version.stat().st_mtime, reverse=True)
     for old in versions[_KEPT:]:
         rmtree(old, ignore_errors=True)
+    return found
+
+
+def _behind_kernels(sources: Path) -> dict[str, bytes]:
+    """The modules that import `kernel` and everything of the package that these import, by name."""
+    texts = {
+        ".".join((sources.name, *file.relative_to(sources).with_suffix("").parts)): file.read_bytes()
+        for file in sources.rglob("*.py")
+    }
+    waiting = [name for name, text in texts.items() if f"{sources.name}.kernel".encode() in text]
+    found: dict[str, bytes] = {}
+    while waiting:
+        name = waiting.pop()
+        if name in texts and name not in found:
+            found[name] = texts[name]
+            waiting += [match.decode() for match in re.findall(rb"(?:from|import)\s+([\w.]+)", texts[name])]
     return found
 
 
