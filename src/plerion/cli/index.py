@@ -3,32 +3,48 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import numpy as np
 import typer
 
 from plerion.cli.codes import write_codes, write_covers
+from plerion.cli.learn import (
+    BEST_SECONDS,
+    MARGIN,
+    SAMPLE_ROWS,
+    BuildOptions,
+    Learning,
+    counted,
+    from_schema,
+    index_facts,
+    learned,
+    show_built,
+    show_counted,
+)
 from plerion.cli.options import (
     BUDGET,
+    MASTER,
     Budget,
+    EventFiles,
     EventsFile,
     IndexFile,
     Json,
+    LogDirectory,
+    Master,
+    Remote,
     SampleFile,
     SubscriptionsFile,
     sample,
 )
-from plerion.cli.output import print_facts, print_json, print_table, progress, writer
+from plerion.cli.output import print_json, writer
 from plerion.content.errors import InputError
 from plerion.content.read import read_events, read_interests
-from plerion.content.schema import Schema, read_schema
+from plerion.content.schema import read_schema
 from plerion.index.codec import read_index, to_json
-from plerion.index.content_index import ContentIndex
 from plerion.index.cover import covers
 from plerion.index.encode import encode
-from plerion.index.propose import regular
-from plerion.index.selection import by_names
+from plerion.learning.propose import METHODS, SELECTIONS, Request
+from plerion.learning.selection import DEFAULT_THRESHOLD
 
 app = typer.Typer(
     help="Build content indexes and look at what they do.", no_args_is_help=True, rich_markup_mode=None
@@ -36,96 +52,94 @@ app = typer.Typer(
 
 
 @app.command()
-def build(
+def build(  # noqa: PLR0917 - a line an option
     schema: Annotated[Path, typer.Option(help="Schema: YAML with a list of attributes.")],
     out: Annotated[str, typer.Option(help="Where to write the index; - is standard output.")],
+    events: EventFiles = None,
+    log: LogDirectory = None,
+    subscriptions: Annotated[Path | None, typer.Option(help="Who asks for what; needed with events.")] = None,
     bits: Annotated[
         int, typer.Option(min=0, max=112, help="Bits of a code: 23 fit IPv4, 112 fit IPv6.")
     ] = 23,
-    method: Annotated[str, typer.Option(help="How cuts are found; this release knows: regular.")] = "regular",
+    method: Annotated[
+        str | None,
+        typer.Option(help=f"How cuts are found: {', '.join(METHODS)}. Boundary, or without events regular."),
+    ] = None,
     select: Annotated[
-        str, typer.Option(help="Attributes to spend bits on, separated by commas; none means all of them.")
+        str, typer.Option(help=f"Attributes to spend bits on: {', '.join(SELECTIONS)}, or names and commas.")
     ] = "none",
     dimensions: Annotated[int | None, typer.Option(min=1, help="Keep this many of the selected.")] = None,
-    events: Annotated[
-        Path | None, typer.Option(help="With subscriptions: say how well the index filters.")
+    clusters: Annotated[
+        int | None, typer.Option(min=1, max=256, help="Clusters; without it several numbers are tried.")
     ] = None,
-    subscriptions: Annotated[Path | None, typer.Option(help="With events: say how well it filters.")] = None,
+    threshold: Annotated[
+        float, typer.Option(help="Share of the coefficients that pca's selection reaches.")
+    ] = DEFAULT_THRESHOLD,
     budget: Budget = BUDGET,
+    current: Annotated[
+        Path | None, typer.Option(help="The index in use: it stays unless the new one is better.")
+    ] = None,
+    margin: Annotated[float, typer.Option(min=0, max=1, help="Share by which to be better.")] = MARGIN,
+    seconds: Annotated[float, typer.Option(min=0, help="How long `best` may search.")] = BEST_SECONDS,
+    sample_rows: Annotated[
+        int, typer.Option(min=2, max=1 << 20, help="Events that choose and judge.")
+    ] = SAMPLE_ROWS,
+    figure: Annotated[
+        Path | None, typer.Option(help="PNG or SVG: the rate against attributes and against bits.")
+    ] = None,
+    master: Master = MASTER,
+    remote: Remote = None,
     json: Json = False,
 ) -> None:
-    """Build a content index.
+    """Build a content index; with events and subscriptions, the one that wastes least on them, on Spark.
 
-    plerion index build --schema schema.yaml --bits 23 --select temperature,humidity --out index.json
+    plerion index build --schema schema.yaml --events events.csv --subscriptions subscriptions.csv --out index.json
     """
-    if (events is None) != (subscriptions is None):
-        raise InputError("events and subscriptions are only of use together", "give both or neither")
     space = read_schema(schema)
-    made = _made(space, method, _selected(space, select)[:dimensions], bits)
+    asked = events or log is not None
+    if bool(asked) != (subscriptions is not None):
+        raise InputError("events and subscriptions are only of use together", "give both or neither")
+    request = Request(
+        bits, budget, method or ("boundary" if asked else "regular"), select, dimensions, clusters, threshold
+    )
+    if not asked or subscriptions is None:
+        made, report = from_schema(space, request), None
+    else:
+        workload = Learning(space, events or [], log, read_interests(subscriptions, space), request, figure)
+        options = BuildOptions(sample_rows, seconds, margin)
+        made, report = learned(workload, options, read_index(current) if current else None, master, remote)
     with writer(out) as file:
         file.write(to_json(made) + b"\n")
-    facts: dict[str, Any] = {"bits": made.bits, "clusters": len(made.clusters)}
-    order = made.clusters[0].order
-    spent = {name: order.count(i) for i, name in enumerate(space.names)}
-    if events and subscriptions:
-        with progress("evaluating"):
-            facts |= _evaluation(made, events, subscriptions, budget)
-    if out == "-":
-        return
-    if json:
-        print_json({**facts, "bits_by_attribute": spent, "out": out})
-    else:
-        print_facts(f"{out}: {method} index", facts)
-        print_table("bits by attribute", ("attribute", "bits"), spent.items())
-
-
-def _selected(schema: Schema, text: str) -> tuple[int, ...]:
-    names = (
-        [] if text == "none" and "none" not in schema.names else [name.strip() for name in text.split(",")]
-    )
-    return by_names(schema, names)
-
-
-def _made(schema: Schema, method: str, attributes: tuple[int, ...], bits: int) -> ContentIndex:
-    if method != "regular":
-        raise InputError(f"--method {method!r} is not in this release", "use regular")
-    return regular(schema, bits, attributes)
+    if out != "-":
+        facts = {"out": out, **index_facts(made)}
+        print_json({**facts, **(report or {})}) if json else show_built(facts, report)
 
 
 @app.command()
 def evaluate(
     index: IndexFile,
-    events: EventsFile,
     subscriptions: SubscriptionsFile,
+    events: EventFiles = None,
+    log: LogDirectory = None,
     budget: Budget = BUDGET,
+    master: Master = MASTER,
+    remote: Remote = None,
+    details: Annotated[bool, typer.Option("--details", help="Also by subscription and host.")] = False,
     json: Json = False,
 ) -> None:
-    """Count deliveries, false positives and false negatives of a workload; exit 1 if a wanted one is missing.
+    """Count deliveries, false positives and negatives of every event, on Spark; exit 1 if a wanted one is missing.
 
     plerion index evaluate --index index.json --events events.csv --subscriptions subscriptions.csv
     """
-    with progress("evaluating"):
-        found = _evaluation(read_index(index), events, subscriptions, budget)
-    if json:
-        print_json(found)
-    else:
-        print_facts(f"{index} on {events}", found)
+    if not events and log is None:
+        raise InputError("there are no events", "give --events or --log")
+    made = read_index(index)
+    found = counted(
+        made, events or [], log, read_interests(subscriptions, made.schema), budget, details, master, remote
+    )
+    print_json(found) if json else show_counted(str(index), found)
     if found["false_negatives"]:
         raise typer.Exit(1)
-
-
-def _evaluation(
-    index: ContentIndex, events: Path, subscriptions: Path, budget: int
-) -> dict[str, int | float]:
-    from plerion.matching.bitset import BitsetMatcher  # noqa: PLC0415 - kernels load slowly
-    from plerion.matching.evaluate import evaluate as evaluated  # noqa: PLC0415 - kernels load slowly
-
-    points, wanted = read_events(events, index.schema).points, read_interests(subscriptions, index.schema)
-    found = covers(index, wanted.offsets, wanted.bounds, budget)
-    names = {host: i for i, host in enumerate(dict.fromkeys(wanted.hosts))}
-    hosts = np.array([names[host] for host in wanted.hosts], np.int64)
-    matcher = BitsetMatcher.of(wanted.offsets, wanted.bounds)
-    return evaluated(points, encode(index, points), matcher, found, hosts).to_json()
 
 
 @app.command(name="encode")

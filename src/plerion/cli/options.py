@@ -25,6 +25,18 @@ from plerion.topology.read import load
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 IndexFile = Annotated[Path, typer.Option("--index", help="Content index, as `index build` writes it.")]
 EventsFile = Annotated[Path, typer.Option("--events", help="Events: CSV, .csv.gz or Parquet.")]
+EventFiles = Annotated[
+    list[Path] | None,
+    typer.Option("--events", help="Events: CSV, .csv.gz or Parquet, file or directory; may be repeated."),
+]
+LogDirectory = Annotated[
+    Path | None, typer.Option("--log", help="An event log, as `log import` writes it, instead of events.")
+]
+Master = Annotated[
+    str, typer.Option("--master", help="Where Spark runs: local[*], local[2], spark://host:port, …")
+]
+Remote = Annotated[str | None, typer.Option("--remote", help="A Spark Connect server: sc://host:port.")]
+MASTER = "local[*]"
 SubscriptionsFile = Annotated[
     Path,
     typer.Option(
