@@ -52,23 +52,32 @@ class Pairs(NamedTuple):
 
 
 def ranked(points: Floats, offsets: Ints, bounds: Floats, attributes: Collection[int]) -> Ranked:
-    """Candidates are the ends with events on both sides, along the given attributes; the others have none."""
+    """Candidates are ends of boxes along the given attributes (`_candidates`); the other attributes have none."""
     events = np.zeros(points.shape, np.int32)
     low, high = np.empty(bounds.shape[:2], np.int32), np.empty(bounds.shape[:2], np.int32)
     parts = []
     for a in range(bounds.shape[1]):
-        column = points[:, a]
-        ends = np.unique(bounds[:, a])
-        seen = len(column) > 0 and a in attributes
-        parts.append(
-            ends[np.isfinite(ends) & (ends > column.min()) & (ends <= column.max())] if seen else ends[:0]
-        )
-        events[:, a] = np.searchsorted(parts[a], column, side="right")
+        parts.append(_candidates(points[:, a], bounds[:, a]) if a in attributes else np.empty(0))
+        events[:, a] = np.searchsorted(parts[a], points[:, a], side="right")
         low[:, a] = np.searchsorted(parts[a], bounds[:, a, 0], side="right") - 1
         high[:, a] = np.searchsorted(parts[a], bounds[:, a, 1], side="left")
     owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     first = np.cumsum([0, *map(len, parts)])
     return Ranked(events, low, high, first, np.concatenate([np.empty(0), *parts]), owner, offsets)
+
+
+def _candidates(column: Floats, sides: Floats) -> Floats:
+    """The ends with events on both sides, and the nearest that part all events from the boxes above or below them.
+
+    With these the ranks tell exactly which events a box has. Without events every end is a candidate.
+    """
+    ends = np.unique(sides[np.isfinite(sides)])
+    if not len(column):
+        return ends
+    least, most = column.min(), column.max()
+    below, above = sides[sides[:, 1] <= least, 1], sides[sides[:, 0] > most, 0]
+    between = ends[(ends > least) & (ends <= most)]
+    return np.concatenate((np.sort(below)[-1:], between, np.sort(above)[:1]))
 
 
 @kernel
@@ -82,7 +91,7 @@ def _in_box(load: Ranked, event: Int, box: Int) -> bool:
 
 @kernel
 def is_wanted(load: Ranked, event: Int, box: Int) -> bool:
-    """Whether the interest that the box belongs to has the event, as far as the candidates can tell."""
+    """Whether the interest that the box belongs to has the event, as far as the attributes with candidates tell."""
     if _in_box(load, event, box):
         return True
     i = load.owner[box]
