@@ -18,6 +18,7 @@ VERBS = {
     "verify": "Prove that every wanted delivery happens exactly once, or show an event that refutes it.",
     "trace": "Follow one event through the network, and see why it went where it went.",
     "log": "Fill an event log from files, and see what it holds.",
+    "reproduce": "Compute the papers' figures again, and say whether what they claim holds.",
     "bench": "Measure the hot paths and compare with what they must reach.",
     "demo": "Watch a fat-tree network deliver real weather events.",
 }

@@ -1,0 +1,105 @@
+"""`plerion reproduce`: the papers' figures, computed again, each with a verdict on its claim."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from plerion.cli.options import Json
+from plerion.cli.output import print_json, print_table, writer
+from plerion.experiments.figure import Figure, Row
+from plerion.experiments.figures import named, points, read_rows, work
+from plerion.experiments.plot import draw
+from plerion.pipeline.session import Session, session
+from plerion.pipeline.sweep import sweep
+
+Facts = dict[str, Any]
+
+
+def reproduce(
+    figures: Annotated[list[str] | None, typer.Argument(help="Such as 004-11a; all for none.")] = None,
+    out: Annotated[Path, typer.Option(help="Where tables, pictures and verdicts go.")] = Path("figures"),
+    data: Annotated[Path | None, typer.Option(help="Directory of the real data sets.")] = None,
+    scale: Annotated[float, typer.Option(min=0.001, max=1.0, help="Share of the papers' sizes.")] = 1.0,
+    seeds: Annotated[int, typer.Option(min=1, help="Workloads that are averaged over.")] = 1,
+    master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[*]",
+    json: Json = False,
+    listed: Annotated[bool, typer.Option("--list", help="Say what there is, and compute nothing.")] = False,
+) -> None:
+    """Compute the papers' figures again, and say whether what they claim holds here.
+
+    plerion reproduce 004-11a 004-12b --scale 0.05 --out figures
+    """
+    chosen = named(figures or [])
+    if listed:
+        _show("figures", ("figure", "title", "claim"), [_described(figure) for figure in chosen], json)
+        return
+    able = [figure for figure in chosen if data is not None or not figure.real]
+    out.mkdir(parents=True, exist_ok=True)
+    found: list[Facts] = [_left_out(figure) for figure in chosen if figure not in able]
+    with session(master) as running:
+        for figure in able:
+            found.append(_reproduced(running, figure, out, scale, seeds, data))
+            with writer(str(out / "verdicts.json")) as file:
+                file.write(msgspec.json.format(msgspec.json.encode(found), indent=1))
+    _show(f"verdicts at scale {scale:g}", ("figure", "verdict", "because", "seconds"), found, json)
+
+
+def _show(title: str, columns: tuple[str, ...], facts: list[Facts], json: bool) -> None:
+    if json:
+        print_json(facts)
+    else:
+        print_table(title, columns, [[fact[column] for column in columns] for fact in facts])
+
+
+def _described(figure: Figure) -> Facts:
+    return {"figure": figure.name, "title": figure.title, "claim": figure.claim, "settings": figure.settings}
+
+
+def _left_out(figure: Figure) -> Facts:
+    because = "needs the real data sets: name their directory with --data"
+    return {**_described(figure), "verdict": "not computed", "because": because, "seconds": 0.0}
+
+
+def _reproduced(
+    running: Session, figure: Figure, out: Path, scale: float, seeds: int, data: Path | None
+) -> Facts:
+    """Writes the table and the pictures of a figure, and says how its claim fared."""
+    began = monotonic()
+    todo = points(figure, scale, seeds, "" if data is None else str(data.resolve()))
+    rows: list[Row] = []
+    with (out / f"{figure.name}.csv").open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(("panel", "line", "x", "y", "seed"))
+        for fresh in _computed(running, figure, todo):
+            table.writerows((row.panel, row.line, row.x, row.y, row.seed) for row in fresh)
+            file.flush()
+            rows += fresh
+    rows.sort(key=lambda row: (row.panel, row.x, row.seed))
+    draw(figure, rows, f"{figure.settings}; scale {scale:g}, {seeds} seeds", out / figure.name)
+    verdict = figure.verdict(rows)
+    facts = {"verdict": verdict.holds, "because": verdict.because, "seconds": round(monotonic() - began, 1)}
+    return {**_described(figure), **facts, "scale": scale, "seeds": seeds}
+
+
+def _computed(running: Session, figure: Figure, todo: list[str]) -> Iterator[list[Row]]:
+    """Rows as they come, with a bar on a terminal; where clocks are read, one point after the other."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as shown:
+        bar = shown.add_task(figure.name, total=len(todo))
+        for some in [todo] if figure.together else [[point] for point in todo]:
+            for text in sweep(running, some, work):
+                yield read_rows(text)
+                shown.advance(bar)
+
+
+command = reproduce

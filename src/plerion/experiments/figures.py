@@ -1,0 +1,43 @@
+"""Every figure by name, and the work on one point as text in, text out: what travels over the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from plerion.content.errors import InputError, suggestion
+from plerion.experiments import indexing
+from plerion.experiments.figure import Figure, Point, Row
+
+FIGURES: Final[Mapping[str, Figure]] = {
+    figure.name: figure for module in (indexing,) for figure in module.FIGURES
+}
+
+
+def named(names: list[str]) -> list[Figure]:
+    """The figures of these names, all of them for none."""
+    for name in names:
+        if name not in FIGURES:
+            raise InputError(f"there is no figure {name!r}", suggestion(name, tuple(FIGURES)))
+    return [FIGURES[name] for name in names or FIGURES]
+
+
+def points(figure: Figure, scale: float, seeds: int, directory: str) -> list[str]:
+    """All that has to be computed, as JSON; the seeds of one place of the plot beside each other."""
+    return [
+        msgspec.json.encode(Point(start.figure, start.panel, start.at, seed, scale, directory)).decode()
+        for start in figure.starts
+        for seed in range(start.seed, start.seed + seeds)
+    ]
+
+
+def work(point: str) -> str:
+    """The rows of a point, both as JSON."""
+    read = msgspec.json.decode(point, type=Point)
+    return msgspec.json.encode(FIGURES[read.figure].rows(read)).decode()
+
+
+def read_rows(text: str) -> list[Row]:
+    return msgspec.json.decode(text, type=list[Row])

@@ -1,0 +1,89 @@
+"""Rows as a picture: one axis a panel, one line a name, the spread over seeds as a band."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from plerion.experiments.figure import OURS, Figure, Row, curve, lines, panels
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Okabe and Ito's colours, which stay apart for every kind of colour vision; yellow is too pale for a line.
+COLOURS: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#000000")
+OURS_COLOUR: Final = "#D55E00"
+MARKERS: Final = "os^vDP"
+STYLE: Final = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
+WIDE: Final = 3  # panels side by side
+
+
+def draw(figure: Figure, rows: Sequence[Row], note: str, stem: Path) -> None:
+    """Writes `stem`.png and `stem`.svg."""
+    import matplotlib as mpl  # noqa: PLC0415 - takes a second, and only pictures need it
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt  # noqa: PLC0415 - as above
+
+    shown = panels(rows)
+    across = min(WIDE, len(shown))
+    down = -(-len(shown) // across)
+    size = (6.4 if across == 1 else 4.2 * across, 4.4 if down == 1 else 3.6 * down + 0.6)
+    style: Any = {**STYLE, "svg.hashsalt": figure.name}  # else equal pictures would have different ids
+    with plt.rc_context(style):
+        page, grid = plt.subplots(down, across, figsize=size, squeeze=False, layout="constrained")
+        for axes, panel in zip(grid.flat, shown, strict=False):
+            _panel(axes, figure, [row for row in rows if row.panel == panel], panel if len(shown) > 1 else "")
+        for axes in list(grid.flat)[len(shown) :]:
+            axes.set_axis_off()
+        page.suptitle(figure.title, fontsize=12, fontweight="bold")
+        page.supxlabel(note, fontsize=8, color="0.35")
+        for kind in ("png", "svg"):
+            page.savefig(
+                stem.with_suffix(f".{kind}"), dpi=144, metadata={"Date": None} if kind == "svg" else None
+            )
+        plt.close(page)
+
+
+def _panel(axes: Axes, figure: Figure, rows: Sequence[Row], title: str) -> None:
+    for place, line in enumerate(lines(rows)):
+        ours = OURS in line
+        means = curve(rows, line)
+        colour = OURS_COLOUR if line == OURS else COLOURS[place % len(COLOURS)]
+        xs = list(means)
+        axes.plot(
+            xs,
+            list(means.values()),
+            color=colour,
+            label=line,
+            markersize=8 if ours else 5,
+            marker="*" if ours else MARKERS[place % len(MARKERS)],
+            linestyle="--" if ours else "-",
+        )
+        by_x = [[row.y for row in rows if row.line == line and row.x == x] for x in xs]
+        axes.fill_between(
+            xs, [min(ys) for ys in by_x], [max(ys) for ys in by_x], color=colour, alpha=0.12, lw=0
+        )
+    _axes(axes, figure, rows)
+    axes.set_title(title, fontsize=10)
+    axes.legend(fontsize=8, framealpha=0.85)
+
+
+def _axes(axes: Axes, figure: Figure, rows: Sequence[Row]) -> None:
+    from matplotlib.ticker import FuncFormatter, NullLocator  # noqa: PLC0415 - as above
+
+    xs = sorted({row.x for row in rows})
+    if "x" in figure.log:
+        axes.set_xscale("log")
+    axes.set_xticks(xs, [f"{x:,.0f}" for x in xs])
+    axes.xaxis.set_minor_locator(NullLocator())
+    if "y" in figure.log:
+        axes.set_yscale("log")
+    else:
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{100 * y:g} %"))
+    if figure.reversed_x:
+        axes.invert_xaxis()
+    axes.set_xlabel(figure.x)
+    axes.set_ylabel(figure.y)
+    axes.grid(alpha=0.3)
