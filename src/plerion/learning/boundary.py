@@ -142,7 +142,7 @@ def _cuts(schema: Schema, a: int, ends: npt.NDArray[np.float64], cuts: Ints) -> 
 
 
 def _close_up(load: Ranked, region: Region, random: np.random.Generator) -> tuple[Ranked, Region]:
-    """Some of the region's events and boxes by themselves, with events between the events."""
+    """Some of the region's boxes with some of its events, and events between the events."""
     events = load.events[_some(region.events, GRID_EVENTS)]
     if len(events):
         one, other = random.integers(0, len(events), (2, BETWEEN))
@@ -152,15 +152,7 @@ def _close_up(load: Ranked, region: Region, random: np.random.Generator) -> tupl
         between = random.integers(region.low + 1, region.high + 1, (BETWEEN, len(region.low)))
     boxes = _some(region.boxes, GRID_BOXES)
     seen = np.concatenate((events, between.astype(np.int32)))
-    owner = np.arange(len(boxes))
-    near = load._replace(
-        events=seen,
-        low=load.low[boxes],
-        high=load.high[boxes],
-        owner=owner,
-        offsets=np.arange(len(boxes) + 1),
-    )
-    return near, region._replace(events=np.arange(len(seen)), boxes=owner)
+    return load._replace(events=seen), region._replace(events=np.arange(len(seen)), boxes=boxes)
 
 
 def _some(rows: Ints, most: int) -> Ints:
