@@ -26,12 +26,9 @@ from tests.spark.twins import SCHEMA, workload
 
 LOAD = workload(6_000, 400, 11)
 ASKED = Asked.of(regular(SCHEMA, 11), LOAD, 4)
-PART_BYTES = "16k"  # many small tasks out of small files
 
 
 def results(spark: SparkSession, path: str) -> dict[str, Any]:
-    spark.conf.set("spark.sql.files.maxPartitionBytes", PART_BYTES)
-    spark.conf.set("spark.sql.files.openCostInBytes", "0")
     source = read_events(spark, path, SCHEMA)
     drawn = [half.tolist() for half in halves(sample(source.events, SCHEMA, 50, seed=1), SCHEMA)]
     found = moments(statistics(source.events, SCHEMA), SCHEMA)

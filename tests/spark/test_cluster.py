@@ -28,7 +28,7 @@ JOB_SECONDS = 150.0
 
 @pytest.fixture(scope="module")
 def events(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The workload's events in a dozen files."""
+    """The workload's events in a dozen files, each of them a part."""
     place = tmp_path_factory.mktemp("events")
     for at, points in enumerate(np.array_split(job.LOAD.points, 12)):
         cells = {}
@@ -39,21 +39,15 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> str:
                 cells[attribute.name] = pa.array(values)
             else:
                 cells[attribute.name] = pa.array(values, mask=values == MISSING)
-        pq.write_table(pa.table(cells), place / f"{at:02}.parquet", row_group_size=250)
+        pq.write_table(pa.table(cells), place / f"{at:02}.parquet")
     return str(place)
 
 
 @pytest.fixture(scope="module")
 def here(spark: SparkSession, events: str) -> dict[str, Any]:
     """What the job gives in this process, as it comes out of JSON."""
-    settings = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
-    kept = {name: str(spark.conf.get(name)) for name in settings}
-    try:
-        found: dict[str, Any] = json.loads(json.dumps(job.results(spark, events)))
-        return found
-    finally:
-        for name, value in kept.items():
-            spark.conf.set(name, value)
+    found: dict[str, Any] = json.loads(json.dumps(job.results(spark, events)))
+    return found
 
 
 @contextmanager

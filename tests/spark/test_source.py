@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from plerion.content import read
 from plerion.content.errors import InputError
 from plerion.content.schema import MISSING, Enumeration, Number, Schema
-from plerion.pipeline import schemas
+from plerion.pipeline import files, schemas
 from plerion.pipeline.source import Source, read_events
 from plerion.pipeline.steps.batches import points_of
 
@@ -165,12 +165,23 @@ def test_directories_and_lists_of_parquet_are_read_as_one(spark: SparkSession, t
     assert len(positions(read_events(spark, tmp_path, SCHEMA))) == 3
 
 
-def test_files_that_cannot_be_cut_can_be_spread(spark: SparkSession, tmp_path: Path) -> None:
-    write_csv(tmp_path / "events.csv.gz", clean_cells(20, 2))
-    source = read_events(spark, tmp_path / "events.csv.gz", SCHEMA)
-    spread = source.spread(5)
-    assert spread.rdd.getNumPartitions() == 5
-    assert sorted(map(repr, spread.collect())) == sorted(map(repr, source.events.collect()))
+def test_files_of_few_large_parts_are_dealt_out_alike_every_time(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_csv(tmp_path / "events.csv.gz", clean_cells(40, 2))
+    pq.write_table(pa.table(clean_cells(40, 2)), tmp_path / "groups.parquet", row_group_size=10)
+    pq.write_table(pa.table(clean_cells(40, 2)), tmp_path / "one group.parquet")
+    paths = [tmp_path / name for name in ("events.csv.gz", "groups.parquet", "one group.parquet")]
+    together = [read_events(spark, path, SCHEMA).events for path in paths]
+    assert [found.rdd.getNumPartitions() for found in together] == [1, 1, 1]
+    monkeypatch.setattr(files, "PART_ROWS", 10)
+    apart = [read_events(spark, path, SCHEMA).events for path in paths]
+    assert apart[0].rdd.getNumPartitions() > 4
+    assert [found.rdd.getNumPartitions() for found in apart[1:]] == [1, 4]
+    for one, other in zip(together, apart, strict=True):
+        assert sorted(map(repr, one.collect())) == sorted(map(repr, other.collect()))
+    several = read_events(spark, [paths[2], paths[2]], SCHEMA).events
+    assert several.rdd.glom().collect() == several.rdd.glom().collect()
 
 
 def refusals(place: Path) -> dict[str, tuple[object, str]]:

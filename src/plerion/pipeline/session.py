@@ -1,8 +1,9 @@
 """One Spark session a process, started on first use, and every reason why it cannot start as one line.
 
-Three ways to run: inside this process (`local[*]`), on a standalone cluster (`spark://host:port`, or any other master
-that Spark knows), and through Spark Connect (`sc://host:port`), where there is no Spark context and therefore no
-broadcast: `shipped` hides that. Steps need plerion and its dependencies on the machines that run them.
+Four ways to run: inside this process (`local[*]`), on a standalone cluster (`spark://host:port`, or any other master
+that Spark knows), under `spark-submit`, whose settings then hold, and through Spark Connect (`sc://host:port`), where
+there is no Spark context and therefore no broadcast: `shipped` hides that. Steps need plerion and its dependencies on
+the machines that run them.
 
 What Spark writes goes to a log in a temporary directory that goes with the process, as do the warehouse and everything
 else that Spark would leave in the working directory. Files are cut into parts by their size alone, not by the number
@@ -12,6 +13,7 @@ of cores: the same files give the same partitions everywhere, and with them the 
 from __future__ import annotations
 
 import atexit
+import os
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 from time import monotonic
@@ -29,15 +31,18 @@ __all__ = ["PipelineError", "Session", "Shipped", "session", "shipped"]
 T = TypeVar("T")
 
 BATCH_ROWS = 50_000
+SUBMITTED = (
+    "PYSPARK_GATEWAY_PORT"  # what `spark-submit` leaves in the environment of the program that it starts
+)
 _SQL = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(BATCH_ROWS),
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.caseSensitive": "true",
     "spark.sql.shuffle.partitions": "4",  # what is shuffled are partial sums: small
-    "spark.sql.files.maxPartitionBytes": "4m",  # about a second of a kernel's work
-    "spark.sql.files.openCostInBytes": "512k",
-    "spark.sql.files.minPartitionNum": "1",
+    # A part is a 512th of the files, but at least a MiB: a second of a kernel's work or less.
+    "spark.sql.files.minPartitionNum": "512",
+    "spark.sql.files.openCostInBytes": "1m",
 }
 _QUIET = {
     "spark.ui.enabled": "false",
@@ -96,9 +101,19 @@ def session(master: str = "local[*]", remote: str | None = None, app: str = "ple
     except ImportError:
         raise PipelineError("PySpark is not installed", "install plerion[pipeline]") from None
     began = monotonic()
-    spark = _connected(where) if remote else _started(master, app)
+    if SUBMITTED in os.environ and not remote:
+        spark = _submitted()
+    else:
+        spark = _connected(where) if remote else _started(master, app)
     _running = Session(spark, where, monotonic() - began)
     return _running
+
+
+def _submitted() -> SparkSession:
+    """The session of the JVM that `spark-submit` started this process from; its master is the one that counts."""
+    from plerion.pipeline.gateway import joined  # noqa: PLC0415 - imports PySpark
+
+    return joined(_SQL)
 
 
 def _connected(url: str) -> SparkSession:

@@ -1,19 +1,14 @@
 """Files of events as a table of axis positions: CSV (`.csv`, `.csv.gz`) or Parquet, files or directories or a list.
 
-The columns are those of `schemas.events`. A file is cut into parts by its size, so that the same files have the same
-partitions everywhere; what cannot be cut (`.gz`, one large row group, lines within quotes) is one part.
+The columns are those of `schemas.events`. The same files have the same partitions everywhere (`files`).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from hashlib import sha256
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.dataset
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -26,7 +21,16 @@ from plerion.content.table import header
 from plerion.pipeline import axes, schemas
 from plerion.pipeline.axes import Axis, column
 from plerion.pipeline.errors import said
-from plerion.pipeline.session import scratch
+from plerion.pipeline.files import (
+    Cut,
+    csv_cut,
+    dealt_out,
+    in_nanoseconds,
+    is_here,
+    parquet_cut,
+    parquet_datasets,
+    place,
+)
 
 Paths = str | Path | Iterable[str | Path]
 
@@ -36,7 +40,7 @@ _NANOSECONDS = "spark.sql.legacy.parquet.nanosAsLong"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """`events` as they stand in the files, and `counted`, a row an attribute: what was missing, clamped or unknown.
+    """`events` as the files have them, and `counted`, a row an attribute: what was missing, clamped or unknown.
 
     `absent` names the attributes that no file has a column for.
     """
@@ -44,10 +48,6 @@ class Source:
     events: DataFrame
     counted: DataFrame
     absent: tuple[str, ...]
-
-    def spread(self, parts: int) -> DataFrame:
-        """The events dealt out anew to so many partitions, for files that Spark cannot cut. The order is lost."""
-        return self.events.repartition(parts)
 
 
 def read_events(spark: SparkSession, paths: Paths, schema: Schema) -> Source:
@@ -57,14 +57,15 @@ def read_events(spark: SparkSession, paths: Paths, schema: Schema) -> Source:
     are refused.
     """
     listed = [str(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
-    rows, nanoseconds = _rows(spark, listed)
+    rows, cut, nanoseconds = _rows(spark, listed)
     if not set(rows.columns) & set(schema.names):
         what = f"no column is named like an attribute; the columns are {_some(rows.columns)}"
         raise InputError(what, f"name columns {_some(schema.names)}", listed[0])
     try:
-        return _source(rows, schema, nanoseconds)
+        found = _source(rows, schema, nanoseconds)
     except InputError as error:
         raise InputError(error.what, error.fix, listed[0], error.row, error.column) from None
+    return replace(found, events=dealt_out(found.events, cut))
 
 
 def _source(rows: DataFrame, schema: Schema, nanoseconds: bool) -> Source:
@@ -93,73 +94,44 @@ def _axis(rows: DataFrame, attribute: Attribute, kinds: StructType) -> tuple[Dat
     return rows, axes.number(attribute, kind)
 
 
-def _rows(spark: SparkSession, paths: Sequence[str]) -> tuple[DataFrame, bool]:
-    """The cells as they stand, and whether `time` is a whole number of nanoseconds."""
+def _rows(spark: SparkSession, paths: Sequence[str]) -> tuple[DataFrame, Cut, bool]:
+    """The cells as they stand, how they are cut, and whether `time` is a whole number of nanoseconds."""
     if not paths:
         raise InputError("there are no files of events", "give at least one path")
     formats = {path.lower().endswith(_CSV) for path in paths}
     if len(formats) > 1:
         raise InputError("CSV and Parquet are both there", "give files of one format", paths[0])
-    places = [_place(path) for path in paths]
+    places = [place(path) for path in paths]
     try:
-        if formats == {True}:
-            return _csv(spark, paths, places), False
-        nanoseconds = any(_has_nanoseconds(path) for path in paths if _is_here(path))
-        if nanoseconds:
-            spark.conf.set(_NANOSECONDS, "true")
-        merged = spark.read.option("mergeSchema", len(places) > 1)
-        return merged.parquet(*places), nanoseconds
+        return _csv(spark, paths, places) if formats == {True} else _parquet(spark, paths, places)
     except (PySparkException, Py4JError) as error:
         raise InputError(
             f"cannot be read: {said(error)}", "check the path and the format", paths[0]
         ) from None
 
 
-def _csv(spark: SparkSession, paths: Sequence[str], places: Sequence[str]) -> DataFrame:
+def _parquet(spark: SparkSession, paths: Sequence[str], places: Sequence[str]) -> tuple[DataFrame, Cut, bool]:
+    found = parquet_datasets(paths)
+    nanoseconds = in_nanoseconds(found, schemas.TIME)
+    if nanoseconds:
+        spark.conf.set(_NANOSECONDS, "true")
+    cut = parquet_cut(found) if len(found) == len(paths) else Cut()
+    return spark.read.option("mergeSchema", len(places) > 1).parquet(*places), cut, nanoseconds
+
+
+def _csv(spark: SparkSession, paths: Sequence[str], places: Sequence[str]) -> tuple[DataFrame, Cut, bool]:
     """Cells as text. A file with quoted cells that span lines has to stay one part, so they are looked for first."""
-    headers = {header(Path(path)) for path in paths if _is_here(path) and Path(path).is_file()}
+    headers = {header(Path(path)) for path in paths if is_here(path) and Path(path).is_file()}
     if len(headers) > 1:
         raise InputError("the files have different columns", "give files with the same first line", paths[0])
-    cut = not all(path.endswith(".gz") for path in paths)
-    if cut:
-        lines = spark.read.text(list(places))
+    whole = all(path.endswith(".gz") for path in paths)
+    if not whole:
         quotes = F.length("value") - F.length(F.replace("value", F.lit('"'), F.lit("")))
-        cut = lines.where(quotes % 2 == 1).isEmpty()
-    read = spark.read.options(header=True, escape='"', multiLine=not cut, encoding="UTF-8")
+        whole = not spark.read.text(list(places)).where(quotes % 2 == 1).isEmpty()
+    read = spark.read.options(header=True, escape='"', multiLine=whole, encoding="UTF-8")
     rows = read.csv(list(places))
-    return rows.toDF(*(name.removeprefix("\ufeff") for name in rows.columns))
-
-
-def _is_here(path: str) -> bool:
-    return "://" not in path
-
-
-def _place(path: str) -> str:
-    """The path as Spark wants it: whole, and by a link when its name has what Spark takes for a pattern or a scheme."""
-    if not _is_here(path):
-        return path
-    if not Path(path).exists():
-        raise InputError("cannot be read (No such file or directory)", "check the path", path)
-    whole = Path(path).absolute()
-    if not re.search(r"[:*?\[\]{}\\]", str(whole)):
-        return f"file://{whole}"
-    ending = "".join(end for end in whole.suffixes[-2:] if end.isascii() and end[1:].isalnum())
-    link = Path(scratch()) / f"{sha256(str(whole).encode()).hexdigest()[:16]}{ending}"
-    if not link.is_symlink():
-        link.symlink_to(whole)
-    return f"file://{link}"
-
-
-def _has_nanoseconds(path: str) -> bool:
-    """Whether `time` is in nanoseconds, which Spark knows only as whole numbers."""
-    try:
-        found = pyarrow.dataset.dataset(path, format="parquet").schema
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise InputError(f"cannot be read: {said(error)}", "check that the file is whole", path) from None
-    if schemas.TIME not in found.names:
-        return False
-    kind = found.field(schemas.TIME).type
-    return bool(pa.types.is_timestamp(kind)) and kind.unit == "ns"
+    named = rows.toDF(*(name.removeprefix("\ufeff") for name in rows.columns))
+    return named, csv_cut(paths, not whole), False
 
 
 def _some(names: Sequence[str]) -> str:
