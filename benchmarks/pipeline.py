@@ -1,0 +1,128 @@
+"""The claims of the pipeline, measured: what Spark costs on top of the kernels, and that the cost of an event stays.
+
+Events × 10,000 subscriptions × 8 attributes, from Parquet on disk through a warm session; beside it the bare kernels on
+the same events in memory, on as many threads as Spark has cores. The two take turns, because machines are noisy.
+
+    python -m benchmarks.pipeline 0.1      a tenth of the work
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from os import cpu_count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from benchmarks.core import Row, row
+from benchmarks.workload import Floats, schema, zipf
+from plerion.index.propose import regular
+from plerion.learning.workload import Workload
+from plerion.matching.bitset import match_counts
+from plerion.pipeline.session import session
+from plerion.pipeline.source import read_events
+from plerion.pipeline.steps.evaluate import Asked, evaluated, evaluation, tallied
+from plerion.pipeline.steps.matches import matches
+
+EVENTS, SUBSCRIPTIONS, MORE = 1_000_000, 10_000, 4
+BITS, BUDGET = 23, 32
+GROUP_ROWS = 100_000
+REPEATS = 3
+CORES = cpu_count() or 1
+
+
+def write_events(points: Floats, path: Path) -> None:
+    cells = {name: points[:, a] for a, name in enumerate(schema().names)}
+    pq.write_table(pa.table(cells), path, row_group_size=GROUP_ROWS)
+
+
+def on_threads(work: Callable[[Floats], object], points: Floats) -> None:
+    """The work on pieces as large as Spark's, the kernels without Spark."""
+    parts = [points[at : at + GROUP_ROWS] for at in range(0, len(points), GROUP_ROWS)]
+    with ThreadPoolExecutor(CORES) as pool:
+        list(pool.map(work, parts))
+
+
+def in_turns(works: dict[str, Callable[[], object]], repeats: int = REPEATS) -> dict[str, float]:
+    """The least seconds of each, taken in turns; the first turn warms up and does not count."""
+    times: dict[str, list[float]] = {name: [] for name in works}
+    for turn in range(repeats + 1):
+        for name, work in works.items():
+            began = perf_counter()
+            work()
+            if turn:
+                times[name].append(perf_counter() - began)
+    return {name: min(found) for name, found in times.items()}
+
+
+def matched(events: DataFrame, load: Workload) -> int:
+    total: int = matches(events, load.schema, load.bounds).groupBy().sum("matches").collect()[0][0]
+    return total
+
+
+def overhead(spark: SparkSession, load: Workload, asked: Asked, place: Path) -> list[Row]:
+    """Warm Spark against the bare kernels, both counting the same."""
+    write_events(load.points, place / "events.parquet")
+    events = read_events(spark, place / "events.parquet", load.schema).events
+    assert matched(events, load) == evaluated(evaluation(events, asked), asked)[0].wanted.sum()
+    took = in_turns(
+        {
+            "matching": lambda: matched(events, load),
+            "bare matching": lambda: on_threads(lambda part: match_counts(load.bounds, part), load.points),
+            "evaluation": lambda: evaluated(evaluation(events, asked), asked),
+            "bare evaluation": lambda: on_threads(lambda part: tallied(asked, iter([part])), load.points),
+        }
+    )
+    count, subscriptions = len(load.points), f"{load.interests:,} subscriptions"
+    return [
+        row(f"events matched through Spark, {subscriptions}", count / took["matching"], 100e3, "1/s"),
+        row("… as a share of the bare kernels", 100 * took["bare matching"] / took["matching"], 50, "%"),
+        row(f"events evaluated through Spark, {subscriptions}", count / took["evaluation"], 50e3, "1/s"),
+        row("… as a share of the bare kernels", 100 * took["bare evaluation"] / took["evaluation"], 50, "%"),
+    ]
+
+
+def growth(spark: SparkSession, load: Workload, asked: Asked, place: Path) -> list[Row]:
+    """An event of many costs what an event of few costs."""
+    few = read_events(spark, place / "events.parquet", load.schema).events
+    (place / "many").mkdir()
+    for copy in range(MORE):
+        more = zipf(1, len(load.points), seed=20 + copy).events
+        write_events(more, place / "many" / f"{copy}.parquet")
+    many = read_events(spark, place / "many", load.schema).events
+    took = in_turns(
+        {
+            "few": lambda: evaluated(evaluation(few, asked), asked),
+            "many": lambda: evaluated(evaluation(many, asked), asked),
+        },
+        repeats=1,
+    )
+    ratio = took["many"] / MORE / took["few"]
+    return [row(f"cost of an event, {MORE} times as many events / as before", ratio, 1.2, "×", at_most=True)]
+
+
+def pipeline(scale: float) -> list[Row]:
+    made = zipf(max(50, int(SUBSCRIPTIONS * min(1.0, 10 * scale))), max(2000, int(EVENTS * scale)), seed=8)
+    offsets = Workload.of_boxes(schema(), made.events, made.boxes).offsets
+    load = Workload(schema(), made.events, offsets, made.boxes, made.hotspot)
+    asked = Asked.of(regular(load.schema, BITS), load, BUDGET)
+    with TemporaryDirectory() as place, session(f"local[{CORES}]") as running:
+        found = overhead(running.spark, load, asked, Path(place))
+        found += growth(running.spark, load, asked, Path(place))
+        return [*found, row("start of a session", running.start_seconds, 30, "s", at_most=True)]
+
+
+MEASUREMENTS: dict[str, Callable[[float], list[Row]]] = {"pipeline": pipeline}
+
+
+if __name__ == "__main__":
+    for line in pipeline(float(sys.argv[1]) if len(sys.argv) > 1 else 1.0):
+        print(
+            f"{line['what']:60} {line['measured']:14,.2f} {line['unit']:4} {line['at least']:>16} {line['met']}"
+        )
