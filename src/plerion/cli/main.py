@@ -19,6 +19,7 @@ VERBS = {
     "trace": "Follow one event through the network, and see why it went where it went.",
     "log": "Fill an event log from files, and see what it holds.",
     "reproduce": "Compute the papers' figures again, and say whether what they claim holds.",
+    "pipeline": "Watch a log on Spark, and get a better index proposed.",
     "bench": "Measure the hot paths and compare with what they must reach.",
     "demo": "Watch a fat-tree network deliver real weather events.",
 }
