@@ -25,10 +25,11 @@ Holds: TypeAlias = Literal["holds", "holds in part", "does not hold"]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One piece of work of a figure: a workload by name, a number along the axis (0 for all), and a seed."""
+    """One piece of work of a figure: a workload by name, a line, a number along the axis (0 for all), and a seed."""
 
     figure: str
     panel: str = ""
+    line: str = ""
     at: int = 0
     seed: int = 1
     scale: float = 1.0

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 import msgspec
 
 from plerion.content.errors import InputError, suggestion
-from plerion.experiments import indexing
+from plerion.experiments import combined, dimension, dz_length, indexing, runtime
 from plerion.experiments.figure import Figure, Point, Row
 
 FIGURES: Final[Mapping[str, Figure]] = {
-    figure.name: figure for module in (indexing,) for figure in module.FIGURES
+    figure.name: figure
+    for module in (indexing, dimension, runtime, combined, dz_length)
+    for figure in module.FIGURES
 }
 
 
@@ -27,9 +30,9 @@ def named(names: list[str]) -> list[Figure]:
 def points(figure: Figure, scale: float, seeds: int, directory: str) -> list[str]:
     """All that has to be computed, as JSON; the seeds of one place of the plot beside each other."""
     return [
-        msgspec.json.encode(Point(start.figure, start.panel, start.at, seed, scale, directory)).decode()
+        msgspec.json.encode(replace(start, seed=seed, scale=scale, directory=directory)).decode()
         for start in figure.starts
-        for seed in range(start.seed, start.seed + seeds)
+        for seed in range(1, seeds + 1)
     ]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
 from plerion.experiments.figure import (
@@ -19,23 +18,19 @@ from plerion.experiments.figure import (
     savings,
 )
 from plerion.experiments.study import Study
-from plerion.experiments.synthetic import PRESETS, workload
+from plerion.experiments.synthetic import PRESETS
 
 SUBSCRIPTIONS = (100, 1_000, 4_000, 10_000)
-LABELS = {"selective": "SI", "adaptive": "ASI"}
+METHODS = {"RI": "regular", "SI": "selective", "ASI": "adaptive", OURS: "boundary"}
 
 
-def rows(point: Point, method: str) -> list[Row]:
-    """The rates of the regular index, of the method and of ours for one number of subscriptions."""
-    count = point.subscriptions(point.at)
-    settings = replace(PRESETS[point.panel], subscriptions=count, events=point.events(), seed=point.seed)
-    study = Study.of(workload(settings))
+def rows(point: Point) -> list[Row]:
+    """The rate of one kind of index for one number of subscriptions."""
+    study = Study.drawn(PRESETS[point.panel], point, point.at)
+    method = METHODS[point.line]
     clusters = study.rectangles() if method == "selective" else 1
-    labels = {"regular": "RI", method: LABELS[method], "boundary": OURS}
-    return [
-        Row(point.panel, label, count, study.rate(kind, study.attributes, clusters), point.seed)
-        for kind, label in labels.items()
-    ]
+    rate = study.rate(method, study.attributes, clusters)
+    return [Row(point.panel, point.line, study.workload.interests, rate, point.seed)]
 
 
 def verdict(found: Sequence[Row], line: str) -> Verdict:
@@ -48,25 +43,29 @@ def verdict(found: Sequence[Row], line: str) -> Verdict:
     return graded((gain >= CLEAR for gain in gains), because)
 
 
-def _figure(letter: str, distribution: str, method: str) -> Figure:
-    label = LABELS[method]
+def _figure(letter: str, distribution: str, label: str) -> Figure:
+    name = f"004-11{letter}"
     return Figure(
-        name=f"004-11{letter}",
-        title=f"{label} against regular indexing, {distribution} data",
+        name=name,
+        title=f"{label} against regular indexing (RI), {distribution} data",
         x="subscriptions",
         y="false positive rate",
         claim=f"{label} wastes clearly less than regular indexing for every number of subscriptions",
         settings="8 attributes 0–4095, 23 bits, 100,000 events, covers of up to 128 dz",
-        starts=tuple(Point(f"004-11{letter}", distribution, count) for count in reversed(SUBSCRIPTIONS)),
-        rows=partial(rows, method=method),
+        starts=tuple(
+            Point(name, distribution, line, count)
+            for count in reversed(SUBSCRIPTIONS)
+            for line in (OURS, label, "RI")
+        ),
+        rows=rows,
         verdict=partial(verdict, line=label),
         log="x",
     )
 
 
 FIGURES = (
-    _figure("a", "uniform", "selective"),
-    _figure("b", "zipf", "selective"),
-    _figure("c", "uniform", "adaptive"),
-    _figure("d", "zipf", "adaptive"),
+    _figure("a", "uniform", "SI"),
+    _figure("b", "zipf", "SI"),
+    _figure("c", "uniform", "ASI"),
+    _figure("d", "zipf", "ASI"),
 )

@@ -50,7 +50,7 @@ def _panel(axes: Axes, figure: Figure, rows: Sequence[Row], title: str) -> None:
     for place, line in enumerate(lines(rows)):
         ours = OURS in line
         means = curve(rows, line)
-        colour = OURS_COLOUR if line == OURS else COLOURS[place % len(COLOURS)]
+        colour = OURS_COLOUR if ours else COLOURS[place % len(COLOURS)]
         xs = list(means)
         axes.plot(
             xs,

@@ -7,9 +7,11 @@ rectangles) makes them of one quarter of the events and rates them on another.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
-from plerion.experiments.figure import BITS
+from plerion.experiments.figure import BITS, EVENTS, Point
+from plerion.experiments.synthetic import Settings, workload
 from plerion.index.content_index import ContentIndex
 from plerion.index.cover import DEFAULT_BUDGET
 from plerion.index.propose import regular
@@ -24,23 +26,43 @@ from plerion.learning.workload import Workload
 RECTANGLES = 8  # of a selective index, unless a number is chosen
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Study:
-    """A workload in halves, with what is known of the choosing half."""
+    """A workload in halves; what is known of the choosing half is found when it is first needed."""
 
-    choosing: Workload
-    known: Summaries
-    judge: Judge
-    made_of: Workload
-    kept: Judge
-    bits: int
+    workload: Workload
+    budget: int = DEFAULT_BUDGET
+    bits: int = BITS
 
     @classmethod
-    def of(cls, workload: Workload, budget: int = DEFAULT_BUDGET, bits: int = BITS) -> Study:
-        choosing, judging = workload.halves()
-        made_of, kept = choosing.halves()
-        known = summaries(choosing)
-        return cls(choosing, known, Judge.of(judging, budget), made_of, Judge.of(kept, budget), bits)
+    def drawn(cls, settings: Settings, point: Point, subscriptions: int, events: int = EVENTS) -> Study:
+        """A synthetic workload of these sizes at the point's scale, the point's seed on top of the settings' own."""
+        sized = replace(
+            settings, subscriptions=point.subscriptions(subscriptions), events=point.events(events)
+        )
+        return cls(workload(replace(sized, seed=settings.seed + point.seed - 1)))
+
+    @cached_property
+    def halves(self) -> tuple[Workload, Workload]:
+        return self.workload.halves()
+
+    @property
+    def choosing(self) -> Workload:
+        return self.halves[0]
+
+    @cached_property
+    def judge(self) -> Judge:
+        return Judge.of(self.halves[1], self.budget)
+
+    @cached_property
+    def quarters(self) -> tuple[Workload, Judge]:
+        """What trials are made of, and what rates them."""
+        made_of, kept = self.choosing.halves()
+        return made_of, Judge.of(kept, self.budget)
+
+    @cached_property
+    def known(self) -> Summaries:
+        return summaries(self.choosing)
 
     @property
     def attributes(self) -> tuple[int, ...]:
@@ -55,7 +77,8 @@ class Study:
 
     def trial(self, method: str, attributes: Sequence[int], clusters: int = RECTANGLES) -> float:
         """On events of the choosing half, for choices."""
-        return self.kept.rate(self._made(self.made_of, method, attributes, clusters))
+        made_of, kept = self.quarters
+        return kept.rate(self._made(made_of, method, attributes, clusters))
 
     def rectangles(self) -> int:
         """The number of rectangles that serves a selective index best."""
