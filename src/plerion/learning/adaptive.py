@@ -171,8 +171,8 @@ def _tile(
 def bin_positions(attribute: Attribute, axis: Cuts) -> Floats:
     """Where the bins of equal cuts begin, up to rounding: what a histogram's counts stand for."""
     share = np.arange(axis.cells) / axis.cells
+    positions: Floats = axis.low + share * (axis.end - axis.low)
     if isinstance(attribute, Number) and attribute.scale == "log":
         low, end = pattern(axis.low), pattern(axis.end)
-        return (low + (share * (end - low)).astype(np.int64)).view(np.float64)
-    positions = axis.low + share * (axis.end - axis.low)
+        positions = (low + (share * (end - low)).astype(np.int64)).view(np.float64)
     return np.ceil(positions) if _whole(attribute) else positions
