@@ -312,7 +312,7 @@ def test_the_demo_ends_by_itself_with_nothing_lost_and_nothing_doubled() -> None
 
 def test_the_benchmarks_run() -> None:
     rows_found = json.loads(plerion("bench", "--scale", 0.002, "--json"))["rows"]
-    assert len(rows_found) == 9
+    assert len(rows_found) >= 15
     assert all(row["measured"] > 0 for row in rows_found)
 
 

@@ -68,6 +68,19 @@ def _context(conf: SparkConf, gateway: Any, master: str, log: Path) -> SparkCont
     return context
 
 
+def joined(settings: Mapping[str, str]) -> SparkSession:
+    """A session of the JVM that started this process."""
+    try:
+        spark = SparkSession.builder.getOrCreate()
+        spark.sparkContext.setLogLevel("ERROR")
+        for key, value in settings.items():
+            spark.conf.set(key, value)
+        return spark
+    except Exception as error:
+        what = f"Spark did not start under spark-submit: {said(error)}"
+        raise PipelineError(what, "check the options that spark-submit was given") from None
+
+
 def connect(url: str, settings: Mapping[str, str]) -> SparkSession:
     """A session of a Spark Connect server."""
     try:
