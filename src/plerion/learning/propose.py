@@ -14,10 +14,12 @@ from math import inf
 
 import numpy as np
 
-from plerion.content.errors import InputError, suggestion
-from plerion.content.schema import Schema
+from plerion.content.errors import InputError, quoted, suggestion
+from plerion.content.schema import MAX_ATTRIBUTES, Schema
+from plerion.index.codec import MAX_CLUSTERS
 from plerion.index.content_index import ContentIndex
-from plerion.index.cover import DEFAULT_BUDGET
+from plerion.index.cover import DEFAULT_BUDGET, MAX_BUDGET
+from plerion.index.dz import MAX_LENGTH
 from plerion.index.propose import regular
 from plerion.index.selection import by_names
 from plerion.learning.adaptive import Histograms, adaptive, adaptive_tree, bin_positions, weighed
@@ -60,7 +62,17 @@ class Request:
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
-            raise InputError(f"--method {self.method!r} is none", suggestion(self.method, METHODS))
+            raise InputError(f"--method {quoted(self.method)} is none", suggestion(self.method, METHODS))
+        for option, value, least, most in (
+            ("bits", self.bits, 0, MAX_LENGTH),
+            ("budget", self.budget, 1, MAX_BUDGET),
+            ("dimensions", self.dimensions, 1, MAX_ATTRIBUTES),
+            ("clusters", self.clusters, 1, MAX_CLUSTERS),
+        ):
+            if value is not None and not least <= value <= most:
+                raise InputError(
+                    f"--{option} {value} is out of bounds", f"give a number from {least} to {most}"
+                )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -183,7 +195,7 @@ class _Search:
         """The attributes that bits are spent on, in schema order."""
         schema, wanted = self.made_of.schema, self.request.dimensions
         if select not in SELECTIONS or (select in schema.names and select != "none"):
-            return by_names(schema, [name.strip() for name in select.split(",")])[:wanted], None
+            return _named(schema, select)[:wanted], None
         if select == "none":
             return tuple(range(len(schema.attributes)))[:wanted], None
         found = self.ranking(method, select)
@@ -230,6 +242,17 @@ class _Search:
         return match_counts(self.made_of.bounds, self.made_of.points).astype(np.float64)
 
 
+def _named(schema: Schema, select: str) -> tuple[int, ...]:
+    """The attributes whose names are listed, in the order of the list."""
+    names = [name.strip() for name in select.split(",")]
+    for name in names:
+        if name not in schema.positions:
+            fix = suggestion(name, (*schema.names, *SELECTIONS))
+            known = ", ".join(SELECTIONS)
+            raise InputError(f"--select {quoted(name)} is neither an attribute nor one of {known}", fix)
+    return by_names(schema, names)
+
+
 def _with_size(found: Selection, wanted: int) -> Selection:
     """As many attributes as asked for: the best combination of that size that was tried, or the top of the ranking."""
     fitting = [step for step in found.trail if len(step.attributes) == wanted]
@@ -239,5 +262,5 @@ def _with_size(found: Selection, wanted: int) -> Selection:
 
 
 def is_better(rate: float, current: float, margin: float) -> bool:
-    """Whether a new index may replace the current one: on events that neither was made from it is lower by the margin."""
+    """Whether a new index may replace the current one: its rate on events that made neither is lower by the margin."""
     return rate < current * (1 - margin)
