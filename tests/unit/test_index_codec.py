@@ -38,16 +38,21 @@ TEXT = (
     '{"name":"city","values":["oslo","rome","bonn"]}]},'
     '"clusters":['
     '{"id":"0","order":["t","city"],'
-    '"cuts":{"t":{"low":-10.0,"end":40.00000000000001},"city":{"low":0.0,"end":3.0}},'
+    '"cuts":{},'
     '"box":{"t":[0.0,20.5]}},'
     '{"id":"10","order":["t","t"],'
-    '"cuts":{"t":{"low":-10.0,"end":40.00000000000001,"at":[0.1,0.1,30.0]},"city":{"low":0.0,"end":3.0}}}'
+    '"cuts":{"t":{"low":-10.0,"end":40.00000000000001,"at":[0.1,0.1,30.0]}}}'
     "]}"
 )
 
 
 def test_an_index_is_written_like_this() -> None:
     assert to_json(INDEX).decode() == TEXT
+
+
+def test_equal_halves_of_the_whole_axis_may_be_written_out() -> None:
+    said = '"cuts":{"t":{"low":-10.0,"end":40.00000000000001},"city":{"low":0.0,"end":3.0}}'
+    assert from_json(TEXT.replace('"cuts":{}', said)) == INDEX
     assert from_json(TEXT) == INDEX
 
 

@@ -33,21 +33,18 @@ class _Cluster(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     box: dict[str, tuple[float | None, float | None]] = {}
 
 
-class _Document(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
+class _Document(msgspec.Struct, forbid_unknown_fields=True):
     format: str
     version: int
     epoch: int
     schema: dict[str, Any]
     clusters: list[_Cluster]
-    seen: list[str] = []
 
 
 def to_json(index: ContentIndex) -> bytes:
     """One line of JSON; `from_json` gives an equal index back, to the last bit of every cut."""
     clusters = [_cluster_out(index.schema, cluster) for cluster in index.clusters]
-    seen = [str(dz) for dz in index.seen]
-    schema = index.schema.to_document()
-    return msgspec.json.encode(_Document(FORMAT, VERSION, index.epoch, schema, clusters, seen))
+    return msgspec.json.encode(_Document(FORMAT, VERSION, index.epoch, index.schema.to_document(), clusters))
 
 
 def from_json(text: bytes | str) -> ContentIndex:
@@ -65,7 +62,7 @@ def from_json(text: bytes | str) -> ContentIndex:
     try:
         schema = Schema.from_document(document.schema)
         clusters = tuple(_cluster_in(schema, cluster) for cluster in document.clusters)
-        return ContentIndex(schema, clusters, document.epoch, tuple(map(Dz.parse, document.seen)))
+        return ContentIndex(schema, clusters, document.epoch)
     except ContentIndexError:
         raise
     except ValueError as error:
@@ -89,7 +86,8 @@ def _cluster_out(schema: Schema, cluster: Cluster) -> _Cluster:
     names = schema.names
     cuts = {
         name: _Cuts(c.low, c.end, None if c.at is None else list(c.at))
-        for name, c in zip(names, cluster.cuts, strict=True)
+        for name, c, attribute in zip(names, cluster.cuts, schema.attributes, strict=True)
+        if c != equal_cuts(attribute, c.bits)  # what a reader takes when nothing is said
     }
     box = {
         name: (None if low == -inf else low, None if high == inf else high)

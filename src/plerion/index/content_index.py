@@ -77,23 +77,17 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class ContentIndex:
-    """The mapping from points to dz, immutable; `epoch` numbers its versions.
-
-    `seen` are sorted codes of some of the events that it was made for: covers waste least on such events.
-    """
+    """The mapping from points to dz, immutable; `epoch` numbers its versions."""
 
     schema: Schema
     clusters: tuple[Cluster, ...]
     epoch: int = 0
-    seen: tuple[Dz, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.clusters:
             raise ContentIndexError("an index needs at least one cluster")
         if not 0 <= self.epoch < 1 << 63:  # what a JSON document and a 64-bit field can carry
             raise ContentIndexError(f"epochs count from 0 to 2**63 - 1, not {self.epoch}")
-        if any(other < one for one, other in pairwise(self.seen)):
-            raise ContentIndexError("the codes of seen events must be in order")
         width = len(self.schema.attributes)
         for cluster in self.clusters:
             if len(cluster.cuts) != width or len(cluster.box.lows) != width:

@@ -8,9 +8,8 @@ Every cell that meets a box stays in, so a cover never misses a matching event, 
 waste depends on it.
 
 Waste is the part of a cell's volume that no box asks for, where every bit halves the volume; where events are
-known, those in the cell take the place of its volume. An index may bring a sample of the events that it was
-made for. Boxes come as ranges of cell numbers (`Cuts.cells_of`), so the kernel works on whole numbers alone. What
-would break it: a cell function that decreases somewhere.
+known, those in the cell take the place of its volume. Boxes come as ranges of cell numbers (`Cuts.cells_of`), so the
+kernel works on whole numbers alone. What would break it: a cell function that decreases somewhere.
 
 Where the clusters tile the space an interest is covered in all that it meets; elsewhere in its home alone.
 """
@@ -75,7 +74,7 @@ def sample_of(codes: Codes) -> EventSample:
 
 
 def cover(
-    index: ContentIndex, bounds: Floats, budget: int = DEFAULT_BUDGET, sample: EventSample | None = None
+    index: ContentIndex, bounds: Floats, budget: int = DEFAULT_BUDGET, sample: EventSample = NO_SAMPLE
 ) -> DzSet:
     """The cover of one interest given by its boxes (m, attributes, 2)."""
     offsets = np.array([0, len(bounds)], np.int64)
@@ -87,51 +86,38 @@ def covers(
     offsets: Ints,
     bounds: Floats,
     budget: int = DEFAULT_BUDGET,
-    sample: EventSample | None = None,
+    sample: EventSample = NO_SAMPLE,
 ) -> Covers:
-    """Covers of many interests; interest i has the boxes `bounds[offsets[i]:offsets[i + 1]]`.
-
-    Without a sample the one that the index brings counts.
-    """
+    """Covers of many interests; interest i has the boxes `bounds[offsets[i]:offsets[i + 1]]`."""
     if not 1 <= budget <= MAX_BUDGET:
         raise ContentIndexError(f"a cover takes a budget of 1 to {MAX_BUDGET} dz, not {budget}")
-    tree, forest, plan, brought = _prepared(index)
-    seen = brought if sample is None else sample
+    tree, forest, plan = _prepared(index)
     bounds = np.ascontiguousarray(bounds, np.float64)
     if tree is None:
         homes = [index.home(bounds[a:b]) for a, b in pairwise(offsets.tolist())]
         return Covers.of(
             [
-                _covers_in(home, np.array([0, b - a]), bounds[a:b], budget, seen).dz
+                _covers_in(home, np.array([0, b - a]), bounds[a:b], budget, sample).dz
                 for home, (a, b) in zip(homes, pairwise(offsets.tolist()), strict=True)
             ]
         )
-    return _columns(cover_many(forest, plan, tree, offsets, bounds, budget, seen))
+    return _columns(cover_many(forest, plan, tree, offsets, bounds, budget, sample))
 
 
 def advertised(
-    index: ContentIndex, bounds: Floats, budget: int = DEFAULT_BUDGET, sample: EventSample | None = None
+    index: ContentIndex, bounds: Floats, budget: int = DEFAULT_BUDGET, sample: EventSample = NO_SAMPLE
 ) -> DzSet:
     """Every code that an event in the boxes can have: their cover, or that in each cluster that they meet."""
     if tile_tree(index) is not None:
         return cover(index, bounds, budget, sample)
-    seen = index_sample(index) if sample is None else sample
     cells: list[Dz] = []
     for cluster in index.clusters:
         clipped = bounds.copy()
         np.maximum(clipped[:, :, 0], np.array(cluster.box.lows), out=clipped[:, :, 0])
         np.minimum(clipped[:, :, 1], np.array(cluster.box.highs), out=clipped[:, :, 1])
         met = clipped[(clipped[:, :, 0] < clipped[:, :, 1]).all(axis=1)]
-        cells += _covers_in(cluster, np.array([0, len(met)]), met, budget, seen)[0]
+        cells += _covers_in(cluster, np.array([0, len(met)]), met, budget, sample)[0]
     return DzSet.of(cells)
-
-
-def index_sample(index: ContentIndex) -> EventSample:
-    """The events that the index brings."""
-    if not index.seen:
-        return NO_SAMPLE
-    cells = DzColumns.of(index.seen)
-    return EventSample(cells.high, cells.low)
 
 
 def _covers_in(cluster: Cluster, offsets: Ints, bounds: Floats, budget: int, sample: EventSample) -> Covers:
@@ -150,8 +136,8 @@ def _columns(found: tuple[Ints, Words, Words, Lengths]) -> Covers:
 
 
 @lru_cache(maxsize=16)
-def _prepared(index: ContentIndex) -> tuple[TileTree | None, Forest, CellPlan, EventSample]:
-    return tile_tree(index), forest(index.clusters), joint_plan(index.clusters), index_sample(index)
+def _prepared(index: ContentIndex) -> tuple[TileTree | None, Forest, CellPlan]:
+    return tile_tree(index), forest(index.clusters), joint_plan(index.clusters)
 
 
 @lru_cache(maxsize=256)
