@@ -109,7 +109,7 @@ def _remove(key: str) -> Callable[[Any], None]:
         (_set("clusters", 0, "box", {"t": [0]}), "length 2"),
         (_set("clusters", 0, "cuts", "t", {"low": 4, "end": 4}), "low < end"),
         (_set("clusters", 0, "cuts", "t", {"low": -1e308, "end": 1e308}), "finite"),
-        (_set("clusters", 0, "cuts", "t", "step", 3), "step"),
+        (_set("clusters", 1, "cuts", "t", "step", 3), "step"),
         (_set("clusters", 1, "cuts", "t", "at", [0.3, 0.2, 0.4]), "must not decrease"),
         (_set("clusters", 1, "cuts", "t", "at", [0.3, 0.4]), "2 bits need 3 cuts, not 2"),
         (_set("clusters", 1, "cuts", "t", "at", [0.3, None, 0.4]), "float"),
