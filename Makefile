@@ -1,7 +1,7 @@
 # `make help` lists what can be done here. Every target sets up what it needs (tools/setup).
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check lint bench docs lock clean
+.PHONY: help demo test check lint bench reproduce docs lock clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -13,7 +13,7 @@ export DATAPLANE
 help: ## Show this list
 	@echo 'Plerion: publish/subscribe whose filters run inside the network.'
 	@echo
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo 'Needs Python 3.11 or later, git and make; the rest is fetched on first use.'
 
@@ -42,6 +42,9 @@ lint: $(READY) ## Run ruff, mypy --strict and import-linter
 
 bench: $(READY) ## Measure the hot paths and compare with what they must reach
 	@$(BIN)/plerion bench
+
+reproduce: $(READY) ## Compute the papers' figures again into figures/ (long; SCALE=0.2 for less, DATA= the real data)
+	@$(BIN)/plerion reproduce --scale $(or $(SCALE),1) $(if $(DATA),--data $(DATA))
 
 docs: $(READY) ## Check the documents: every link leads somewhere, every example runs
 	@$(BIN)/pytest tests/architecture/test_documents.py

@@ -15,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from plerion.cli.options import Json
 from plerion.cli.output import print_json, print_table, writer
+from plerion.content.errors import InputError
 from plerion.experiments.figure import Figure, Row
 from plerion.experiments.figures import named, points, read_rows, work
 from plerion.experiments.plot import draw
@@ -27,7 +28,9 @@ Facts = dict[str, Any]
 def reproduce(
     figures: Annotated[list[str] | None, typer.Argument(help="Such as 004-11a; all for none.")] = None,
     out: Annotated[Path, typer.Option(help="Where tables, pictures and verdicts go.")] = Path("figures"),
-    data: Annotated[Path | None, typer.Option(help="Directory of the real data sets.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(exists=True, file_okay=False, help="Directory of the real data sets.")
+    ] = None,
     scale: Annotated[float, typer.Option(min=0.001, max=1.0, help="Share of the papers' sizes.")] = 1.0,
     seeds: Annotated[int, typer.Option(min=1, help="Workloads that are averaged over.")] = 1,
     master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[*]",
@@ -42,15 +45,26 @@ def reproduce(
     if listed:
         _show("figures", ("figure", "title", "claim"), [_described(figure) for figure in chosen], json)
         return
+    if figures and data is None and (lacking := [figure.name for figure in chosen if figure.real]):
+        raise InputError(f"{', '.join(lacking)} needs real data sets", "name their directory with --data")
     able = [figure for figure in chosen if data is not None or not figure.real]
     out.mkdir(parents=True, exist_ok=True)
     found: list[Facts] = [_left_out(figure) for figure in chosen if figure not in able]
     with session(master) as running:
         for figure in able:
             found.append(_reproduced(running, figure, out, scale, seeds, data))
-            with writer(str(out / "verdicts.json")) as file:
-                file.write(msgspec.json.format(msgspec.json.encode(found), indent=1))
+            _keep(out / "verdicts.json", found)
     _show(f"verdicts at scale {scale:g}", ("figure", "verdict", "because", "seconds"), found, json)
+
+
+def _keep(path: Path, found: list[Facts]) -> None:
+    """Writes the verdicts beside those of other figures that are there from earlier."""
+    earlier: list[Facts] = msgspec.json.decode(path.read_bytes()) if path.exists() else []
+    merged = {fact["figure"]: fact for fact in (*earlier, *found)}
+    with writer(str(path)) as file:
+        file.write(
+            msgspec.json.format(msgspec.json.encode([merged[name] for name in sorted(merged)]), indent=1)
+        )
 
 
 def _show(title: str, columns: tuple[str, ...], facts: list[Facts], json: bool) -> None:
@@ -84,10 +98,15 @@ def _reproduced(
             file.flush()
             rows += fresh
     rows.sort(key=lambda row: (row.panel, row.x, row.seed))
-    draw(figure, rows, f"{figure.settings}; scale {scale:g}, {seeds} seeds", out / figure.name)
+    draw(figure, rows, _note(figure, scale, seeds), out / figure.name)
     verdict = figure.verdict(rows)
     facts = {"verdict": verdict.holds, "because": verdict.because, "seconds": round(monotonic() - began, 1)}
     return {**_described(figure), **facts, "scale": scale, "seeds": seeds}
+
+
+def _note(figure: Figure, scale: float, seeds: int) -> str:
+    part = "" if scale == 1 else f"; at {scale:g} of these numbers"
+    return f"{figure.settings}{part}; mean of {seeds} seeds" if seeds > 1 else f"{figure.settings}{part}"
 
 
 def _computed(running: Session, figure: Figure, todo: list[str]) -> Iterator[list[Row]]:
