@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from plerion.cli.options import BUDGET, Budget, IndexFile, Json
+from plerion.cli.options import BUDGET, MASTER, Budget, IndexFile, Json, Master, Remote
 from plerion.cli.output import complain, print_json
 from plerion.content.errors import InputError
 from plerion.index.codec import read_index
@@ -53,8 +53,6 @@ Bits = Annotated[
 Method = Annotated[str, typer.Option(help=f"How cuts are found: {', '.join(METHODS)}.")]
 Select = Annotated[str, typer.Option(help="How attributes are selected, or their names; none means all.")]
 Sample = Annotated[int, typer.Option(min=200, max=1 << 20, help="Recent events that an index is made from.")]
-Master = Annotated[str, typer.Option(help="Spark: local[*], local[2], spark://host:port.")]
-Remote = Annotated[str | None, typer.Option(help="A Spark Connect server; a watch cannot run there.")]
 Once = Annotated[bool, typer.Option("--once", help="Read what is in the log now, and end.")]
 
 COLUMNS = {
@@ -97,7 +95,7 @@ def watch(
     select: Select = "none",
     budget: Budget = BUDGET,
     sample: Sample = 8192,
-    master: Master = "local[*]",
+    master: Master = MASTER,
     remote: Remote = None,
     once: Once = False,
     json: Json = False,

@@ -1,7 +1,7 @@
 """The index and the subscriptions that the stream holds against the events, as their files stand now.
 
-An index file that is replaced is read again. One that cannot be read, or has another schema, is told of once and the
-index that was in use stays. Subscriptions come from a file, or from the log: then a window is held against those that
+A file that is replaced is read again. One that cannot be read, or an index of another schema, is told of once and what
+was in use stays. Subscriptions come from a file, or from the log: then a window is held against those that
 were live at its end.
 """
 
@@ -45,6 +45,7 @@ class Live:
         self._length, self._budget, self._complain = length, budget, complain
         self._index_mark = _mark(index)
         self.index = read_index(index)
+        self._given = None if subscriptions is None else read_interests(subscriptions, self.index.schema)
         self._asked_mark: Mark = ()
         self._changes: list[int] = []
         self._known: dict[int, Asked] = {}
@@ -58,6 +59,7 @@ class Live:
         mark = (self.index, _mark(subscriptions)) if subscriptions else (self.index, *_listing(log))
         if mark != self._asked_mark:
             self._known, self._interests = {}, {}
+            self._reread(subscriptions)
             self._changes = [] if subscriptions else _change_windows(log, self.index, self._length)
             self._asked_mark = mark
         return changed
@@ -66,13 +68,16 @@ class Live:
         """The interests of the windows from `first` to `last`."""
         later = [window for window in self._changes if first < window <= last]
         thinned = later[:: -(-len(later) // MOST_VERSIONS)] if later else []
-        wanted = [max([window for window in self._changes if window <= first], default=first), *thinned]
+        wanted = [
+            max([window for window in self._changes if window <= first], default=min(0, first)),
+            *thinned,
+        ]
         self._known = {window: self._known.get(window) or self._asked(window) for window in wanted}
         return tuple(self._known.items())
 
     def interests(self, window: int) -> Workload:
         """Who asks for what in a window, without events."""
-        standing = max([change for change in self._changes if change <= window], default=0)
+        standing = max([change for change in self._changes if change <= window], default=min(0, window))
         if standing not in self._interests:
             found = self._read(standing)
             nothing = np.empty((0, len(self.index.schema.names)))
@@ -83,14 +88,21 @@ class Live:
         return Asked.of(self.index, self.interests(window), self._budget)
 
     def _read(self, window: int) -> Interests:
-        log, _, subscriptions = self._paths
-        if subscriptions:
-            return read_interests(subscriptions, self.index.schema)
+        if self._given is not None:
+            return self._given
+        log, _, _ = self._paths
         end = (window + 1) * self._length - 1
         found = LogReader(log, self.index.schema).subscriptions_at(end / MICROS)
         for skip in found.skipped:
             self._complain(f"left out: {skip.path}: {skip.reason}")
         return found.interests
+
+    def _reread(self, subscriptions: Path | None) -> None:
+        try:
+            if subscriptions is not None:
+                self._given = read_interests(subscriptions, self.index.schema)
+        except (ValueError, OSError) as error:
+            self._complain(f"{subscriptions} cannot be read, the subscriptions in use stay: {error}")
 
     def _reload(self) -> bool:
         path, mark = self._paths[1], _mark(self._paths[1])

@@ -30,7 +30,7 @@ from plerion.pipeline.live import Live
 from plerion.pipeline.options import Options, Outcome
 from plerion.pipeline.proposals import considered, documents, rehearse
 from plerion.pipeline.session import Shipped, shipped
-from plerion.pipeline.steps.windows import Cut, Versions, local_path, window_sums
+from plerion.pipeline.steps.windows import Cut, Versions, local_path, rows_of, window_sums
 from plerion.pipeline.windows import (
     Compared,
     Record,
@@ -118,9 +118,8 @@ class Watch:
         cut = Cut(schema, options.length, record.first_open, options.recent, options.sample)
         names = [row.path for row in files.select("path").collect()]
         versions = self._live.versions(*_span([local_path(name) for name in names], options.length))
-        found = window_sums(files, cut, self._shipped(files.sparkSession, versions)).toArrow()
-        rows = zip(*(found.column(name).to_pylist() for name in found.column_names), strict=True)
-        return taken(record, rows, cut, time_ns() // 1000)
+        sums = window_sums(files, cut, self._shipped(files.sparkSession, versions))
+        return taken(record, rows_of(sums), cut, time_ns() // 1000)
 
     def _shipped(self, spark: SparkSession, versions: Versions) -> Shipped[Versions]:
         """Sent anew only when somebody began or ended to ask, or the index is another one."""
@@ -137,7 +136,6 @@ class Watch:
         for window in due(record, options.length, round(options.lateness * MICROS)):
             comparison, line = self._line(record, window, comparison)
             record.lines.append(line)
-            record.first_open = window + 1
             if line["reason"]:
                 asking = window, line
         if record.lines:
@@ -154,6 +152,7 @@ class Watch:
         line = line_of(tally, window, options.length)
         if line["source"] != record.source:  # pairs of logged deliveries and of the index cannot be compared
             record.source, comparison = line["source"], Comparison()
+        learning = comparison.learning
         comparison, finding = comparison.step(figures_of(tally, len(schema.names)), options.drift)
         whose = None if finding.attribute is None else schema.names[finding.attribute]
         reason = f"{finding.changed}: {whose}" if finding.changed.startswith("drift") else finding.changed
@@ -167,7 +166,7 @@ class Watch:
             "rise": finding.rise,
             "epoch": self._live.index.epoch,
         }
-        verdict = LATER if reason else LEARNING if comparison.learning else FINE
+        verdict = LATER if reason else LEARNING if learning else FINE
         return comparison, line | {"late": 0, "skipped": 0, "reason": reason, "verdict": verdict}
 
     def _period_over(self, record: Record, window: int) -> bool:

@@ -10,7 +10,7 @@ that is run again after a crash finds its record and only repeats what follows f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -19,10 +19,9 @@ import numpy as np
 
 from plerion.learning.drift import BINS, Comparison, Figures
 from plerion.pipeline.steps.batches import Floats
-from plerion.pipeline.steps.windows import Cut
+from plerion.pipeline.steps.windows import Cut, Row
 
 EVENTS, DELIVERIES = 5, 3  # sums in front of the histogram, and of logged deliveries
-Rows = Iterable[tuple[str, int, str, str, Sequence[float]]]
 
 
 class Tally(msgspec.Struct):
@@ -73,11 +72,12 @@ class Record(msgspec.Struct):
     left_out: list[tuple[str, str]] = []
 
 
-def taken(record: Record, rows: Rows, cut: Cut, now: int) -> Record:
+def taken(record: Record, rows: Iterable[Row], cut: Cut, now: int) -> Record:
     """The record with the sums of another batch of files; no window is closed yet. `now` is in microseconds."""
     found = msgspec.structs.replace(record, batch=record.batch + 1, lines=[], proposals={}, left_out=[])
     found.tallies = dict(record.tallies)
-    width, fresh = len(cut.schema.names), []
+    width = len(cut.schema.names)
+    fresh: list[Floats] = []
     for what, window, path, reason, values in rows:
         match what:
             case "skipped":
@@ -86,7 +86,7 @@ def taken(record: Record, rows: Rows, cut: Cut, now: int) -> Record:
             case "late":
                 found.late += int(values[0])
             case "sample":
-                fresh.append((window, values))
+                fresh.append(values.reshape(-1, 3 + width))
             case _:
                 known = found.tallies.get(window) or Tally(
                     [0.0] * (EVENTS + width * BINS), [0.0] * DELIVERIES
@@ -97,21 +97,21 @@ def taken(record: Record, rows: Rows, cut: Cut, now: int) -> Record:
     return found
 
 
-def _with(known: Tally, what: str, values: Sequence[float]) -> Tally:
+def _with(known: Tally, what: str, values: Floats) -> Tally:
     added = (np.array(known.events if what == "events" else known.deliveries) + values).tolist()
     return Tally(added, known.deliveries) if what == "events" else Tally(known.events, added)
 
 
-def _sample(known: Sampled, fresh: list[tuple[int, Sequence[float]]], cut: Cut) -> Sampled:
+def _sample(known: Sampled, fresh: list[Floats], cut: Cut) -> Sampled:
     """The events of the latest windows with the smallest keys."""
     if not fresh:
         return known
     width = len(cut.schema.names)
-    more = np.array([values for _, values in fresh])
-    windows = np.concatenate((known.windows, [window for window, _ in fresh])).astype(np.int64)
-    keys = np.concatenate((known.keys, more[:, 0]))
-    judging = np.concatenate((known.judging, more[:, 1])).astype(bool)
-    points = np.concatenate((np.frombuffer(known.points).reshape(-1, width), more[:, 2:]))
+    more = np.concatenate(fresh)
+    windows = np.concatenate((known.windows, more[:, 0])).astype(np.int64)
+    keys = np.concatenate((known.keys, more[:, 1]))
+    judging = np.concatenate((known.judging, more[:, 2])).astype(bool)
+    points = np.concatenate((np.frombuffer(known.points).reshape(-1, width), more[:, 3:]))
     some = np.flatnonzero(windows > windows.max() - cut.recent)
     some = some[np.argsort(keys[some], kind="stable")[: cut.sample]]
     return Sampled(
@@ -120,8 +120,9 @@ def _sample(known: Sampled, fresh: list[tuple[int, Sequence[float]]], cut: Cut) 
 
 
 def due(record: Record, length: int, lateness: int) -> list[int]:
-    """The windows that the watermark closes, in order."""
-    return sorted(window for window in record.tallies if (window + 1) * length + lateness <= record.latest)
+    """The windows that the watermark closes, in order; from now on what belongs to one of them is late."""
+    record.first_open = max(record.first_open, (record.latest - lateness) // length)
+    return sorted(window for window in record.tallies if window < record.first_open)
 
 
 def line_of(tally: Tally, window: int, length: int) -> dict[str, Any]:

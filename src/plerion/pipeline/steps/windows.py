@@ -47,7 +47,7 @@ SUMS = StructType(
 events      latest time, events, squares, deliveries, wanted, delivery squares (as in `drift.Figures`), histogram
 deliveries  latest time, deliveries, wanted, delivery squares, as they were logged
 late        how many records came after their window was closed
-sample      an event: key, judging half or not, positions
+sample      events, one after the other: window, key, judging half or not, positions
 skipped     nothing: `path` is left out for `reason`
 """
 
@@ -85,6 +85,14 @@ def window_sums(files: DataFrame, cut: Cut, asked: Shipped[Versions]) -> DataFra
                     )
 
     return files.select("path").mapInArrow(over, SUMS)
+
+
+def rows_of(table: DataFrame) -> Iterator[Row]:
+    """The table on the driver."""
+    found = table.toArrow().combine_chunks()
+    *named, lists = (found.column(name) for name in found.column_names)
+    for cells, values in zip(zip(*(c.to_pylist() for c in named), strict=True), lists, strict=True):
+        yield *cells, values.values.to_numpy()
 
 
 def local_path(name: str) -> Path:
@@ -183,9 +191,9 @@ def _sampled(path: Path, points: Floats, weights: Floats, windows: Ints, cut: Cu
     words = hashed(points, SEED, place, 0)[near]
     keys = -np.log1p(-((words >> np.uint64(11)) * 2.0**-53)) / weights[near]
     taken = np.argsort(keys, kind="stable")[: cut.sample]
-    for at in taken.tolist():
-        judging = float(words[at] & np.uint64(1))
-        yield "sample", int(windows[near[at]]), "", "", np.array([keys[at], judging, *points[near[at]]])
+    judging = (words & np.uint64(1)).astype(np.float64)
+    cells = np.column_stack((windows[near], keys, judging, points[near]))[taken]
+    yield "sample", 0, "", "", cells.ravel().astype(np.float64)
 
 
 def _delivery_rows(table: pa.Table, at: _Placed) -> Iterator[Row]:
