@@ -5,6 +5,7 @@ import gzip
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -247,6 +248,35 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
             read_events(tmp_path / name, SCHEMA)
         assert str(tmp_path / name) in str(caught.value)
         assert "\n" not in str(caught.value)
+
+
+def test_a_file_whose_compression_is_damaged_is_refused(tmp_path: Path) -> None:
+    whole = gzip.compress(b"t\n" + b"".join(b"%d.%d\n" % (i % 10, i) for i in range(1000)))
+    for at in range(10, len(whole), 7):
+        (tmp_path / "torn.csv.gz").write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        with pytest.raises(InputError, match="torn"):
+            read_events(tmp_path / "torn.csv.gz", SCHEMA)
+
+
+def test_a_wrong_row_is_named_beside_cells_of_any_size(tmp_path: Path) -> None:
+    long = "x" * 200_000
+    with pytest.raises(InputError, match="row 1, column t: 't': 99"):
+        read_events(write(tmp_path, f"t,note\n1,{long}\n99,\n"), SCHEMA)
+    with pytest.raises(InputError, match="row 0, column filter: "):
+        read_interests(write(tmp_path, f"id,host,filter\nq,h,{long}\n"), SCHEMA)
+
+
+def test_a_header_costs_what_its_length_costs(tmp_path: Path) -> None:
+    began = perf_counter()
+    names = ",".join(f"c{i}" for i in range(50_000))
+    assert len(read_events(write(tmp_path, f"t,{names}\n1{',' * 50_000}\n"), SCHEMA).points) == 1
+    assert perf_counter() - began < 10
+
+
+def test_a_name_that_tells_no_format_is_the_whole_complaint(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        read_events(write(tmp_path, "t\n1\n", "events.txt"), SCHEMA)
+    assert str(caught.value).count("events.txt") == 1
 
 
 def test_parquet_columns_of_the_wrong_type_are_refused(tmp_path: Path) -> None:

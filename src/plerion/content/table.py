@@ -9,7 +9,9 @@ the file again: quoted cells may span lines and blank lines are skipped, so it d
 
 import csv
 import gzip
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -27,6 +29,10 @@ Kind: TypeAlias = Literal["number", "text", "time"]
 
 # How an empty cell is spelled. A text attribute that declares one of these as a value has it as a value.
 ABSENT: Final = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-NaN", "-nan", "NULL", "null")
+
+
+# What reading a file that is not what its name says can end in. Only some of them are a ValueError.
+_UNREADABLE: Final = (OSError, EOFError, ValueError, csv.Error, zlib.error, pa.ArrowException)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +84,9 @@ class Table:
         """The error with this file's name and, in a text file, the line of the row."""
         line = None
         if row is not None and not _is_parquet(self.path):
-            line = next((line for at, line, _ in _records(self.path) if at == row), None)
+            # The row says where it is too, and the file may be one that Arrow can read and `csv` cannot.
+            with suppress(*_UNREADABLE):
+                line = next((line for at, line, _ in _records(self.path) if at == row), None)
         return InputError(what, fix, str(self.path), row, column, line)
 
     def _strings(self, column: str) -> Any:
@@ -96,13 +104,17 @@ def header(path: Path) -> tuple[str, ...]:
             names = tuple(pyarrow.dataset.dataset(path, format="parquet").schema.names)
         else:
             names = next((tuple(cells) for _, _, cells in _records(path, -1)), ())
-    except (OSError, EOFError, ValueError, csv.Error, pa.ArrowException) as error:
+    except InputError:
+        raise
+    except _UNREADABLE as error:
         raise _unreadable(path, error) from None
     if not names:
         raise InputError("the file is empty", "start it with a line of column names", str(path))
-    for at, name in enumerate(names):
-        if name in names[:at]:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
             raise InputError(f"two columns are named {quoted(name)}", "rename one", str(path))
+        seen.add(name)
     return names
 
 
@@ -113,7 +125,7 @@ def read_table(path: Path, kinds: Mapping[str, Kind]) -> Table:
             table = pyarrow.dataset.dataset(path, format="parquet").to_table(columns=list(kinds))
         else:
             table = _read_csv(path, kinds)
-    except (OSError, EOFError, ValueError, pa.ArrowException) as error:
+    except _UNREADABLE as error:
         raise (_first_fault(path, kinds) or _unreadable(path, error)) from None
     return Table(path, {name: table.column(name) for name in kinds}, table.num_rows)
 
@@ -169,7 +181,7 @@ def _first_fault(path: Path, kinds: Mapping[str, Kind]) -> InputError | None:
                     return InputError(f"{quoted(cells[at])} is not a number", fix, str(path), row, name, line)
             if any("\udc80" <= letter <= "\udcff" for cell in cells for letter in cell):
                 return InputError("the text is not UTF-8", "save it as UTF-8", str(path), row, None, line)
-    except (OSError, EOFError, csv.Error):
+    except _UNREADABLE:
         return None
     return None
 
