@@ -10,9 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from plerion.content import yaml_file
 from plerion.content.errors import ContentError, FilterError, InputError
 from plerion.content.event import EventError, point
-from plerion.content.schema import MISSING, Attribute, Enumeration, Number, Schema, SchemaError, read_schema
+from plerion.content.schema import (
+    MAX_ATTRIBUTES,
+    MAX_VALUES,
+    MISSING,
+    Attribute,
+    Enumeration,
+    Number,
+    Schema,
+    SchemaError,
+    read_schema,
+)
 
 GOOD = """
 attributes:
@@ -60,6 +71,7 @@ MISTAKES = {
     "attributes:\n- {name: a, low: true, high: 1}": ":2:18: low is True",
     "attributes:\n- {name: a, low: .inf, high: 1}": ":2:18: low is not finite",
     "attributes:\n- {name: a, low: -1.7e+308, high: 1.7e+308}": "high - low is not finite",
+    "attributes:\n- {name: a, low: 0, high: 1.7976931348623157e+308}": ":2:27: high - low is not finite",
     "attributes:\n- {name: a, low: 0, high: 1, scale: log}": ":2:18: low 0.0 has no logarithm",
     "attributes:\n- {name: a, low: 0, high: 1, scale: loc}": "scale is 'loc'",
     "attributes:\n- {name: a, low: 0.5, high: 1, integer: true}": "low 0.5 is no bound for an integer",
@@ -100,6 +112,32 @@ def test_aliases_of_aliases_cost_what_their_bytes_cost(tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match="the value is a value of type list"):
         read_schema(written(tmp_path, _bomb()))
     assert perf_counter() - begin < 2
+
+
+@pytest.mark.parametrize("opened", ["[", "{a: ", "- ", "? "])
+def test_a_file_that_nests_deeper_than_any_schema_is_refused_at_that_depth(
+    opened: str, tmp_path: Path
+) -> None:
+    begin = perf_counter()
+    with pytest.raises(SchemaError, match=": lists are nested too deeply"):
+        read_schema(written(tmp_path, opened * 20_000))
+    assert perf_counter() - begin < 20
+
+
+@pytest.mark.parametrize("text", ["- a\n" * 1_000_000, f"[{'a,' * 1_000_000}]", "a: &a b\n" * 400_000])
+def test_a_file_with_more_parts_than_any_schema_is_refused_at_that_part(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(yaml_file, "MAX_PARTS", 1_000)
+    begin = perf_counter()
+    with pytest.raises(SchemaError, match=": more than 1,000 parts; a schema lists attributes"):
+        read_schema(written(tmp_path, text))
+    assert perf_counter() - begin < 20
+
+
+def test_a_schema_may_have_all_its_attributes_beside_a_list_of_all_values() -> None:
+    numbers = 2 + (MAX_ATTRIBUTES - 1) * (1 + 2 * 5)
+    assert numbers + 1 + 2 * 2 + MAX_VALUES < yaml_file.MAX_PARTS
 
 
 def _bomb() -> str:

@@ -62,7 +62,7 @@ class Number:
                 raise SchemaError(f"{key} {bound!r} is no bound for an integer", fix, (key,))
         if self.low > self.high:
             raise SchemaError(f"low {self.low!r} is above high {self.high!r}", "swap them", ("low",))
-        if not math.isfinite(self.high - self.low):
+        if not math.isfinite(self.end - self.low):
             raise SchemaError("high - low is not finite", "use bounds that are closer together", ("high",))
         if self.scale not in ("linear", "log"):
             raise SchemaError(f"scale is {quoted(self.scale)}", "use 'linear' or 'log'", ("scale",))

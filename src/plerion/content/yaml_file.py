@@ -2,6 +2,8 @@
 
 The file is only composed into nodes, never constructed into objects: no tag can name a class, and an alias
 is the same node again, so a 'billion laughs' file costs what its bytes cost. Merge keys mean nothing here.
+A schema has few parts and little depth; composing stops where a file has more, because the parser makes only
+some ten thousand parts a second and deep ones slower than that.
 """
 
 from dataclasses import dataclass
@@ -9,12 +11,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from ruamel.yaml import YAML
+from ruamel.yaml.composer import Composer
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from plerion.content.errors import SchemaError, quoted
 
 MAX_BYTES: Final = 4 << 20
+MAX_PARTS = 100_000  # keys, values and lists: room for 65,536 values of one attribute and for 1,023 others
+MAX_DEPTH: Final = 64
 _PLAIN = tuple(f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null", "timestamp"))
 
 
@@ -37,22 +42,42 @@ class YamlFile:
         return _at(self.name, node, error.what, error.fix, error.path)
 
 
+class _Bounded(Composer):
+    """Composes a file until it is beyond what a schema can be."""
+
+    parts = level = 0
+
+    def __init__(self, loader: Any = None) -> None:
+        super().__init__(loader)
+        self.warn_double_anchors = False  # YAML allows them, and a warning for each would drown the refusal
+
+    def compose_node(self, parent: Node | None, index: object) -> Node:
+        self.parts += 1
+        self.level += 1
+        if self.parts > MAX_PARTS:
+            raise SchemaError(f"more than {MAX_PARTS:,} parts", "a schema lists attributes, not events")
+        if self.level > MAX_DEPTH:
+            raise SchemaError("lists are nested too deeply", "a schema needs four levels")
+        node: Node = super().compose_node(parent, index)
+        self.level -= 1
+        return node
+
+
 def load(path: Path) -> YamlFile:
-    """The file's data; SchemaError when it cannot be read, is no YAML or is larger than 4 MiB."""
+    """The file's data; SchemaError when it cannot be read, is no YAML or is larger than a schema can be."""
     name = str(path)
     text = _text(path)
     yaml = YAML(typ="safe", pure=True)
+    yaml.Composer = _Bounded
     try:
         root = yaml.compose(text)
         content = _plain(root, yaml, name, {}) if root is not None else None
     except MarkedYAMLError as error:
         raise _syntax_error(name, error) from None
+    except SchemaError as error:
+        raise error if error.file else _at(name, None, error.what, error.fix) from None
     except (YAMLError, ValueError) as error:
-        if isinstance(error, SchemaError):
-            raise
         raise _at(name, None, f"not YAML: {str(error).splitlines()[0][:200]}", "correct the file") from None
-    except RecursionError:
-        raise _at(name, None, "lists are nested too deeply", "a schema needs four levels") from None
     return YamlFile(name, content, root)
 
 
