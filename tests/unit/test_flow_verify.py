@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from plerion.flow.entry import Tables, no_tables
+from plerion.flow.atoms import net, scratch, walk
+from plerion.flow.entry import FlowEntry, Tables, no_tables, tables_of
+from plerion.flow.fabric import fabric
 from plerion.flow.verify import CounterExample, Proof, verify
 from plerion.index.dz import MAX_LENGTH, WHOLE, Dz
 from plerion.index.dzset import EVERYTHING, DzSet
 from plerion.routing.interest import Advertisement, AdvertisementId, Subscription, SubscriptionId
-from plerion.topology import HostId, SwitchId, Topology, line, ring
+from plerion.topology import HostId, Link, SwitchId, Topology, fat_tree, line, ring, star, torus
 from tests.laws.networks import Deployment, shows, unwritten, written
 
 RING = ring(4)
@@ -39,6 +42,25 @@ def fault(case: Deployment, tables: Tables) -> CounterExample:
     assert example is not None
     assert shows(example, case, tables)
     return example
+
+
+def test_a_proof_takes_memory_for_the_ways_of_an_event_and_not_for_pairs_of_hosts() -> None:
+    count = 20_000
+    hosts = tuple(HostId(f"h{i}") for i in range(1, count + 1))
+    links = tuple(Link(S1, i, host, 1) for i, host in enumerate(hosts, start=1))
+    whole = Topology((S1,), hosts, links)
+    assert sum(part.nbytes for part in scratch(net(fabric(whole), whole))) < 4_000_000
+
+
+@pytest.mark.parametrize("network", [line(1), ring(5), torus(3, 3), star(6), fat_tree(4)])
+def test_a_walk_of_the_fullest_tables_stays_within_its_memory(network: Topology) -> None:
+    made = fabric(network)
+    flood = tables_of(made, {s: [FlowEntry(WHOLE, frozenset(network.ports(s)))] for s in network.switches})
+    paths = net(made, network)
+    memory = scratch(paths)
+    for publisher in range(len(network.hosts)):
+        walk(paths, flood.ports, np.arange(made.switches, dtype=np.int32), publisher, memory)
+        assert memory.trail_length[0] < len(memory.trail)
 
 
 def test_right_tables_are_proven() -> None:

@@ -135,7 +135,10 @@ class Scratch(NamedTuple):
 
 
 def scratch(net: Net) -> Scratch:
-    room = int((np.diff(net.first) ** 2).sum()) + 1
+    """Memory for walks: an event comes to a switch once by each port to a switch and once from its publisher."""
+    degree = np.diff(net.first)
+    arrivals = np.bincount(net.switch_of[net.peer_slot >= 0], minlength=len(degree)) + 1
+    room = int((degree * arrivals).sum()) + 1
     return Scratch(
         np.zeros(len(net.attachment), np.int64),
         np.zeros(len(net.switch_of), np.int64),
