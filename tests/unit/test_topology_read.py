@@ -21,6 +21,7 @@ from plerion.topology import (
     read_topology,
     ring,
 )
+from plerion.topology.build import MAX_LINKS, MAX_SWITCHES
 
 TOPOLOGIES = Path(__file__).resolve().parents[3] / "shared" / "data" / "topologies"
 REAL = sorted(TOPOLOGIES.glob("*.graphml")) + sorted(TOPOLOGIES.glob("*.json"))
@@ -194,6 +195,35 @@ def test_a_broken_file_is_refused_with_its_place(raw: bytes, message: str) -> No
     with pytest.raises(TopologyError) as caught:
         parse_topology(raw, "net")
     assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("latitude", "longitude"), [("90.5", "0"), ("0", "1e308"), ("-1e308", "0"), ("nan", "0")]
+)
+def test_a_place_that_is_not_on_the_globe_is_refused(latitude: str, longitude: str) -> None:
+    keys = '<key id="a" attr.name="Latitude"/><key id="b" attr.name="Longitude"/>'
+    node = f'<node id="far"><data key="a">{latitude}</data><data key="b">{longitude}</data></node>'
+    with pytest.raises(TopologyError, match=r"net: node 'far': position .*; give degrees"):
+        parse_topology(f"<graphml>{keys}<graph>{node}</graph></graphml>".encode(), "net")
+
+
+def test_a_file_has_no_more_switches_and_links_than_a_name_can_ask_for() -> None:
+    nodes = "".join(f'<node id="{i}"/>' for i in range(MAX_SWITCHES + 1))
+    edges = '<edge source="1" target="2"/>' * (MAX_LINKS + 1)
+    many = {"switches": [f"s{i}" for i in range(MAX_SWITCHES + 1)]}
+    cable = {"a": "s1", "a_port": 1, "b": "s2", "b_port": 1}
+    for raw, said in (
+        (f"<graphml><graph>{nodes}</graph></graphml>", "net: switches: 10001 switches"),
+        (
+            f'<graphml><graph><node id="1"/><node id="2"/>{edges}</graph></graphml>',
+            "net: links: 500001 links",
+        ),
+        (json.dumps(many), "net: switches: 10001 switches"),
+        (json.dumps({"switches": ["s1", "s2"], "links": [cable] * (MAX_LINKS + 1)}), "500001 links"),
+        (json.dumps({"nodes": [{"id": i} for i in range(MAX_SWITCHES + 1)], "edges": []}), "10001 switches"),
+    ):
+        with pytest.raises(TopologyError, match=said):
+            parse_topology(raw.encode(), "net")
 
 
 def test_utf_16_and_byte_order_marks_are_read() -> None:

@@ -10,7 +10,10 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import NamedTuple
 
-from plerion.topology.graph import HostId, Link, NodeId, SwitchId, Topology
+from plerion.topology.graph import HostId, Link, NodeId, SwitchId, Topology, TopologyError
+
+MAX_SWITCHES = 10_000
+MAX_LINKS = 500_000
 
 
 class Cable(NamedTuple):
@@ -20,6 +23,13 @@ class Cable(NamedTuple):
     b: int
     capacity: float | None = None
     latency: float | None = None
+
+
+def check_size(switches: int, links: int) -> None:
+    """Refuses a network that is larger than what a controller looks after, before anything is made of it."""
+    for count, most, what in ((switches, MAX_SWITCHES, "switches"), (links, MAX_LINKS, "links")):
+        if count > most:
+            raise TopologyError(f"{count} {what}", where=what, fix=f"a network has at most {most}: split it")
 
 
 def wired(switches: int, cables: Iterable[Cable], host_switches: Iterable[int]) -> Topology:

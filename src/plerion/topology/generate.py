@@ -13,12 +13,9 @@ from random import Random
 from types import MappingProxyType
 from typing import NamedTuple
 
-from plerion.topology.build import Cable, wired
+from plerion.topology.build import MAX_LINKS, MAX_SWITCHES, Cable, wired
 from plerion.topology.error import shown
 from plerion.topology.graph import Topology, TopologyError
-
-MAX_SWITCHES = 10_000
-MAX_LINKS = 500_000
 
 
 def line(switches: int) -> Topology:

@@ -7,7 +7,7 @@ is refused: GraphML needs none, and entities declared in one can blow a small fi
 
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping
-from math import asin, cos, inf, isfinite, radians, sin, sqrt
+from math import asin, cos, inf, radians, sin, sqrt
 from typing import NamedTuple
 
 from plerion.topology.build import Cable
@@ -120,7 +120,7 @@ def _position(values: Mapping[str, str], place: str) -> Position | None:
     latitude, longitude = (_number(values, name, place) for name in ("Latitude", "Longitude"))
     if latitude is None or longitude is None:
         return None
-    if not (isfinite(latitude) and isfinite(longitude)):
+    if not (abs(latitude) <= 90 and abs(longitude) <= 360):  # false for NaN, too
         raise TopologyError(f"position {latitude}, {longitude}", where=place, fix="give degrees")
     return Position(latitude, longitude)
 

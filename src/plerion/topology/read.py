@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from plerion.topology.build import with_a_host_each
+from plerion.topology.build import check_size, with_a_host_each
 from plerion.topology.error import TopologyWarning, shown
 from plerion.topology.generate import KNOWN_NAMES, from_name, is_name
 from plerion.topology.graph import Topology, TopologyError
@@ -101,6 +101,8 @@ def _json_reading(document: Mapping[str, object]) -> Reading:
 
 
 def _own_reading(document: Mapping[str, object]) -> Reading:
+    parts = (document.get(name) for name in ("switches", "links"))
+    check_size(*(len(part) if isinstance(part, list) else 0 for part in parts))
     topology = Topology.from_json(document)
     if not topology.switches:
         raise TopologyError("no switches", where="switches", fix="give at least one")

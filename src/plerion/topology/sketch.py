@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from plerion.topology.build import Cable, wired
+from plerion.topology.build import Cable, check_size, wired
 from plerion.topology.graph import NodeId, Topology, TopologyError
 
 # Light in glass: two thirds of its speed in vacuum.
@@ -34,6 +34,7 @@ def realised(sketch: Sketch) -> Reading:
     """The network of a sketch: every node a switch s1… with one host, in the file's order, no self loops."""
     if not sketch.labels:
         raise TopologyError("the file has no nodes", fix="give at least one")
+    check_size(len(sketch.labels), len(sketch.cables))
     warnings = list(sketch.warnings)
     cables = [cable for cable in sketch.cables if cable.a != cable.b]
     if loops := len(sketch.cables) - len(cables):
