@@ -9,6 +9,7 @@ import pytest
 
 from plerion.content.box import Box
 from plerion.content.schema import Enumeration, Number, Schema
+from plerion.index import codec
 from plerion.index.codec import MAX_BYTES, from_json, read_index, to_json
 from plerion.index.content_index import Cluster, ContentIndex
 from plerion.index.cuts import ContentIndexError, equal_cuts, explicit_cuts
@@ -165,3 +166,22 @@ def test_errors_of_a_file_name_the_file(tmp_path: Path) -> None:
         with pytest.raises(ContentIndexError, match=reason) as caught:
             read_index(file)
         assert str(caught.value).startswith(f"{file}: ")
+
+
+def test_what_a_refusal_repeats_of_a_document_is_bounded() -> None:
+    for change in (
+        _set("format", "x" * 100_000),
+        _set("version", 10**400),
+        _set("clusters", 0, "cuts", "x" * 100_000, {"low": 0, "end": 1}),
+    ):
+        document = json.loads(TEXT)
+        change(document)
+        with pytest.raises(ContentIndexError) as caught:
+            from_json(json.dumps(document))
+        assert len(str(caught.value)) < 300
+
+
+def test_a_file_without_an_end_is_refused_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codec, "MAX_BYTES", 1 << 20)
+    with pytest.raises(ContentIndexError, match="/dev/zero: larger than 1 MiB"):
+        read_index("/dev/zero")

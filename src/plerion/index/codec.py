@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from plerion.content.box import Box
+from plerion.content.errors import quoted
 from plerion.content.schema import Attribute, Number, Schema
 from plerion.index.content_index import Cluster, ContentIndex
 from plerion.index.cuts import ContentIndexError, Cuts, equal_cuts
@@ -55,7 +56,8 @@ def from_json(text: bytes | str) -> ContentIndex:
         raise ContentIndexError(f"not a content index: {error}") from None
     if document.format != FORMAT or document.version != VERSION:
         raise ContentIndexError(
-            f"format {document.format!r} version {document.version}: this release reads {FORMAT!r} version {VERSION}"
+            f"format {quoted(document.format)} version {quoted(document.version)}: "
+            f"this release reads {FORMAT!r} version {VERSION}"
         )
     if len(document.clusters) > MAX_CLUSTERS:
         raise ContentIndexError(f"{len(document.clusters)} clusters: an index has at most {MAX_CLUSTERS}")
@@ -73,9 +75,11 @@ def read_index(path: str | Path) -> ContentIndex:
     """The index in a file; errors name the file."""
     file = Path(path)
     try:
-        if file.stat().st_size > MAX_BYTES:
+        with file.open("rb") as opened:
+            text = opened.read(MAX_BYTES + 1)
+        if len(text) > MAX_BYTES:
             raise ContentIndexError(f"larger than {MAX_BYTES >> 20} MiB, which no index is")
-        return from_json(file.read_bytes())
+        return from_json(text)
     except OSError as error:
         raise ContentIndexError(f"{file}: {error.strerror}") from None
     except ContentIndexError as error:
@@ -104,7 +108,7 @@ def _cluster_in(schema: Schema, cluster: _Cluster) -> Cluster:
     known = set(schema.names)
     for name in (*cluster.cuts, *cluster.box):
         if name not in known:
-            raise ContentIndexError(f"a cluster speaks of {name!r}, which the schema does not have")
+            raise ContentIndexError(f"a cluster speaks of {quoted(name)}, which the schema does not have")
     cuts = tuple(
         _cuts_in(a, order.count(i), cluster.cuts.get(a.name)) for i, a in enumerate(schema.attributes)
     )
