@@ -240,6 +240,20 @@ def test_trace_tells_who_received_an_event_and_why_others_did_not(tmp_path: Path
     assert any("did not advertise" in m["why"] for m in unsaid["missing"])
 
 
+def test_trace_tells_why_an_event_is_not_sent(tmp_path: Path) -> None:
+    index = tmp_path / "index.json"
+    plerion("index", "build", "--schema", "schema.yaml", "--bits", 4, "--out", index)
+    common = ["--index", index, "--topology", "ring:8", "--subscriptions", "subscriptions.csv"]
+    sent = ["trace", *common, "--publisher", "h8", "--event", "temperature=20"]
+    assert "h8 sends nothing: a failure cut it off" in plerion(*sent, "--down", "s8")
+    document = json.loads(index.read_text())
+    hot = document["clusters"][0] | {"id": "1", "box": {"temperature": [90, None]}}
+    index.write_text(json.dumps(document | {"clusters": [hot]}))
+    (tmp_path / "none.csv").write_text("id,host,filter\n")
+    none = ["--subscriptions", tmp_path / "none.csv"]
+    assert "h8 sends nothing: the event has no code in this index" in plerion(*sent, *none)
+
+
 def test_verify_judges_given_tables_and_shows_an_event_that_refutes_them(tmp_path: Path) -> None:
     index, tables = tmp_path / "index.json", tmp_path / "tables.json"
     plerion("index", "build", "--schema", "schema.yaml", "--out", index)
@@ -275,6 +289,7 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(tmp_path: Path) -> None:
     (tmp_path / "unknown.csv").write_text("id,host,filter\na,h99,TRUE\n")
     (tmp_path / "torn.csv").write_text("id,host,filter\na,h1,temperature >\n")
     (tmp_path / "far.csv").write_text("temperature\n20\n999\n")
+    (tmp_path / "deep.json").write_text('{"more":' + "[" * 100_000)
     (tmp_path / "torn.json").write_text('{"format": "plerion-index"')
     ring = ["--topology", "ring:3", "--index", index]
     cases: list[tuple[list[object], str]] = [
@@ -297,6 +312,35 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(tmp_path: Path) -> None:
             "nix:3",
         ),
         (["topology", str(tmp_path)], str(tmp_path.name)),
+        (["index", "build", "--schema", "schema.yaml", "--out", tmp_path], f"{tmp_path}: this is no file"),
+        (["index", "build", "--schema", "schema.yaml", "--out", ""], "--out: this is no file"),
+        (["index", "build", "--schema", "schema.yaml", "--out", "none/x"], "none/x: No such file"),
+        *(
+            (["compile", *ring, "--subscriptions", "subscriptions.csv", "--tcam", room], "names no room")
+            for room in ("9" * 20, "9" * 5000, "²", "=5", "s1=", "0", "-1")
+        ),
+        *(
+            (["compile", *ring, "--subscriptions", "subscriptions.csv", "--down", gone], f"error: {said}")
+            for gone, said in (
+                ("s9", "there is no switch"),
+                ("s1:9", "there is no link"),
+                ("s1:", "'s1:' is"),
+            )
+        ),
+        (
+            [
+                "verify",
+                "--topology",
+                "ring:8",
+                "--index",
+                index,
+                "--subscriptions",
+                "subscriptions.csv",
+                "--tables",
+                tmp_path / "deep.json",
+            ],
+            "deep.json",
+        ),
     ]
     for words, told in cases:
         assert told in plerion(*words, code=2), words

@@ -63,6 +63,9 @@ def _without_traceback(work: Callable[[], None]) -> None:
     except (ValueError, OSError) as error:
         complain(f"error: {_line(error)}")
         sys.exit(2)
+    except MemoryError as error:
+        complain(f"error: this takes more memory than there is: {_line(error) or 'nothing more is known'}")
+        sys.exit(2)
     except KeyboardInterrupt:
         complain("stopped")
         sys.exit(130)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from plerion.content.errors import InputError
+from plerion.content.errors import InputError, quoted
 from plerion.content.read import Interests, read_events, read_interests
 from plerion.controller.deploy import Deployment, deploy
 from plerion.controller.inputs import LinkDown, SwitchDown
@@ -75,6 +76,7 @@ Ipv4 = Annotated[
 ]
 BUDGET = DEFAULT_BUDGET
 MAX_TREES = DEFAULT_MAX_TREES
+_ROOM = re.compile("[0-9]{1,9}")
 
 
 def sample(index: ContentIndex, path: Path | None) -> EventSample:
@@ -86,12 +88,12 @@ def limits(topology: Topology, given: list[str] | None) -> dict[SwitchId, int]:
     """`--tcam 100 --tcam s1=20`: room by switch; a later word overrides an earlier one."""
     found: dict[SwitchId, int] = {}
     for word in given or []:
-        name, _, number = word.rpartition("=")
-        if not number.isdigit() or int(number) < 1 or (name and name not in topology.switches):
-            raise InputError(
-                f"--tcam {word!r} names no room", "write a number of 1 or more, or switch=number"
-            )
-        found |= dict.fromkeys([SwitchId(name)] if name else topology.switches, int(number))
+        name, separator, number = word.rpartition("=")
+        room = int(number) if _ROOM.fullmatch(number) else 0
+        if not room or (separator and name not in topology.switches):
+            fix = "write a number of 1 or more (at most nine digits), or switch=number"
+            raise InputError(f"--tcam {quoted(word)} names no room", fix)
+        found |= dict.fromkeys([SwitchId(name)] if separator else topology.switches, room)
     return found
 
 
@@ -121,7 +123,8 @@ def deployment(
         )
     except InputError as error:
         names = {"subscription": subscriptions, "advertisement": advertisements}
-        error.file = str(names.get(error.file or "", error.file))
+        if error.file in names:
+            error.file = str(names[error.file])
         raise
 
 

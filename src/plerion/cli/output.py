@@ -13,6 +13,8 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from plerion.content.errors import InputError
+
 
 def complain(line: str) -> None:
     """One line on standard error, free of characters that a terminal would obey."""
@@ -64,10 +66,18 @@ def writer(path: str) -> Iterator[IO[bytes]]:
         sys.stdout.buffer.flush()
         return
     target = Path(path)
+    if not target.name or target.is_dir():
+        raise InputError(
+            "this is no file", "give the name of a file, or - for standard output", path or "--out"
+        )
     partial = target.with_name(f".{target.name}.partial")
     try:
         with partial.open("wb") as file:
             yield file
         partial.replace(target)
+    except OSError as error:
+        if error.filename == str(partial):
+            error.filename = path
+        raise
     finally:
         partial.unlink(missing_ok=True)

@@ -93,7 +93,7 @@ def _value(text: str, number: bool) -> float | str | None:
 
 
 def _story(told: Explanation) -> str:
-    lines = []
+    lines = [] if told.unsent is None else [f"{told.publisher} sends nothing: {told.unsent}"]
     for journey in told.journeys:
         lines.append(f"event {journey.code} from {told.publisher}")
         for hop in journey.hops:
@@ -110,7 +110,7 @@ def _story(told: Explanation) -> str:
         for host, wanted in told.received
     ]
     lines += [f"  {name} at {host} matches but did not receive it: {why}" for name, host, why in told.missing]
-    return "\n".join(lines or [f"the event from {told.publisher} has no code in this index: it is not sent"])
+    return "\n".join(lines)
 
 
 command = trace

@@ -36,12 +36,16 @@ class ExplainedJourney:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One event: a journey for each of its codes, who received it, and who matches but did not, with the reason."""
+    """One event: a journey for each of its codes, who received it, and who matches but did not, with the reason.
+
+    `unsent` says why there are no journeys, if so.
+    """
 
     publisher: HostId
     journeys: tuple[ExplainedJourney, ...]
     received: tuple[tuple[HostId, bool], ...]
     missing: tuple[tuple[str, HostId, str], ...]
+    unsent: str | None = None
 
     def to_json(self, plan: AddressPlan) -> dict[str, Any]:
         return {
@@ -66,7 +70,9 @@ def explain(deployment: Deployment, point: Sequence[float], publisher: HostId) -
         for i in wanted
         if (why := _why_not(deployment, codes, publisher, i, got)) is not None
     )
-    return Explanation(publisher, journeys, tuple((host, host in wanting) for host in got), missing)
+    received = tuple((host, host in wanting) for host in got)
+    unsent = None if sent else "a failure cut it off" if codes else "the event has no code in this index"
+    return Explanation(publisher, journeys, received, missing, unsent)
 
 
 def _journey(deployment: Deployment, network: ModelNetwork, code: Dz, publisher: HostId) -> ExplainedJourney:

@@ -104,7 +104,7 @@ def read_tables(path: Path, fabric: Fabric) -> Tables:
     """
     try:
         document = msgspec.json.decode(path.read_bytes(), type=_Tables)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise TablesError(f"{path}: {error}") from None
     found: dict[SwitchId, list[FlowEntry]] = {}
     for name, entries in document.switches.items():
