@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from time import perf_counter
+
 import pytest
 
 from plerion.index.dz import Dz
-from plerion.index.dzset import DzSet
+from plerion.index.dzset import EVERYTHING, DzSet
 from plerion.routing.demand import Demand, demands
 from plerion.routing.interest import Advertisement, AdvertisementId, Subscription, SubscriptionId
 from plerion.routing.tree import Forest, Tree, forest, sources, spanning
-from plerion.topology import HostId, Link, Port, SwitchId, Topology, line, ring
+from plerion.topology import HostId, Link, Port, SwitchId, Topology, line, ring, star
 
 LINE = line(3)
 S1, S2, S3 = LINE.switches
@@ -174,3 +176,15 @@ def test_the_same_demand_comes_once_for_each_pair_that_needs_it() -> None:
     assert len(found) == 4
     assert len(set(found)) == 2
     assert {d.dz for d in found} == {Dz.parse("11")}
+
+
+def test_a_forest_costs_its_advertisements_and_not_their_pairs() -> None:
+    network = star(5_000)
+    sent = [
+        Advertisement(AdvertisementId(f"a{i}"), network.hosts[i % 5_000], EVERYTHING) for i in range(50_000)
+    ]
+    began = perf_counter()
+    assert forest(network, sent) == Forest(
+        (Tree(network.switches[0], EVERYTHING),), tuple(sent), served=EVERYTHING
+    )
+    assert perf_counter() - began < 10

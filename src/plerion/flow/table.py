@@ -160,11 +160,12 @@ class NetworkTable:
             reached[port.node] = reached.get(port.node, 0) | mask
         for port, mask in behind.items():
             if publishers & reached[port.node] & ~mask:  # someone on the near side sends through this port
-                words[self.fabric.slot(port)] = [mask >> (64 * w) & _WORD for w in range(words.shape[1])]
+                words[self.fabric.slot(port)] = np.frombuffer(
+                    mask.to_bytes(8 * words.shape[1], "little"), "<u8"
+                )
         self._labels.behind[label] = words
 
 
-_WORD = (1 << 64) - 1
 _GROWTH = np.array([0, 1, 0, -1])  # by Kind
 
 

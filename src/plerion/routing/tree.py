@@ -44,24 +44,29 @@ class Forest:
 
     def with_advertisement(self, topology: Topology, advertisement: Advertisement) -> Forest:
         """One more advertisement: it joins what it meets and opens a tree for the rest."""
-        grown = (*self.advertisements, advertisement)
+        grown = self._serving(topology, advertisement)
+        return replace(grown, advertisements=(*self.advertisements, advertisement))
+
+    def _serving(self, topology: Topology, advertisement: Advertisement) -> Forest:
+        """The trees that the advertisement leads to; it is not listed yet."""
         uncovered = advertisement.dz - self.served
-        if advertisement.host not in topology.hosts or not uncovered:
-            return replace(self, advertisements=grown)
+        if not uncovered or not topology.has_host(advertisement.host):
+            return self
         root = SwitchId(topology.attachment(advertisement.host).node)
         trees = (*self.trees, Tree(root, uncovered))
         fewer = _merged(trees) if len(trees) > self.max_trees else trees
-        return Forest(fewer, grown, self.max_trees, self.served | uncovered)
+        return replace(self, trees=fewer, served=self.served | uncovered)
 
 
 def forest(
     topology: Topology, advertisements: Iterable[Advertisement], max_trees: int = DEFAULT_MAX_TREES
 ) -> Forest:
     """The forest of these advertisements in this order, on this (surviving) topology."""
+    listed = tuple(advertisements)
     grown = Forest(max_trees=max_trees)
-    for advertisement in advertisements:
-        grown = grown.with_advertisement(topology, advertisement)
-    return grown
+    for advertisement in listed:
+        grown = grown._serving(topology, advertisement)
+    return replace(grown, advertisements=listed)
 
 
 def _merged(trees: tuple[Tree, ...]) -> tuple[Tree, ...]:

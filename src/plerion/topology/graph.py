@@ -68,6 +68,10 @@ class Topology:
         """The numbers of the ports in use, in order."""
         return tuple(self._ports_of(switch))
 
+    def has_host(self, host: HostId) -> bool:
+        """Whether the host is part of this network, or of what is left of it."""
+        return host in self._host_numbers
+
     def host_number(self, host: HostId) -> int:
         """The host's position, from 1; its addresses are made from it."""
         if host not in self._host_numbers:
