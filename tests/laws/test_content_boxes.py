@@ -20,6 +20,7 @@ from plerion.content.filter import (
     FilterError,
     Membership,
     Not,
+    Operator,
     Or,
     Pattern,
     canonical,
@@ -249,3 +250,20 @@ def test_a_filter_of_too_many_boxes_is_refused_and_one_at_the_limit_is_not() -> 
     assert len(boxes(parse(" AND ".join(avoided[:10]), wide))) == MAX_BOXES
     with pytest.raises(FilterError, match=r"more than 1,024 boxes; split it"):
         boxes(parse(" AND ".join(avoided), wide))
+
+
+def test_a_condition_on_whole_numbers_holds_for_those_that_it_holds_for() -> None:
+    """Every literal on, between and next to the numbers, so that no rounding is left to chance."""
+    numbers = range(-2, 4)
+    schema = Schema((Number("n", numbers[0], numbers[-1], integer=True),))
+    literals = [k / 2 for k in range(-7, 10)]
+    literals += [math.nextafter(float(n), way) for n in numbers for way in (-9.0, 9.0)]
+    orders: tuple[Operator, ...] = ("=", "!=", "<", "<=", ">", ">=")
+    leaves: list[Expression] = [Comparison(0, order, value) for order in orders for value in literals]
+    leaves += [Between(0, low, high) for low in literals for high in literals]
+    leaves += [Membership(0, (one, other)) for one in literals for other in literals]
+    for leaf in (*leaves, *map(Not, leaves)):
+        filter = Filter("", leaf, schema)
+        found = boxes(filter)
+        for n in numbers:
+            assert sum(box.contains((n,)) for box in found) == matches(filter, {"n": n}), (leaf, n)
