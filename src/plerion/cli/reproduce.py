@@ -45,9 +45,8 @@ def reproduce(
     if listed:
         _show("figures", ("figure", "title", "claim"), [_described(figure) for figure in chosen], json)
         return
-    if figures and data is None and (lacking := [figure.name for figure in chosen if figure.real]):
-        raise InputError(f"{', '.join(lacking)} needs real data sets", "name their directory with --data")
-    able = [figure for figure in chosen if data is not None or not figure.real]
+    _check_files(chosen if figures or data else [], data)
+    able = [figure for figure in chosen if data or not figure.files]
     out.mkdir(parents=True, exist_ok=True)
     found: list[Facts] = [_left_out(figure) for figure in chosen if figure not in able]
     with session(master) as running:
@@ -55,6 +54,16 @@ def reproduce(
             found.append(_reproduced(running, figure, out, scale, seeds, data))
             _keep(out / "verdicts.json", found)
     _show(f"verdicts at scale {scale:g}", ("figure", "verdict", "because", "seconds"), found, json)
+
+
+def _check_files(figures: list[Figure], data: Path | None) -> None:
+    """Refuses what would fail much later, on another machine."""
+    for figure in figures:
+        if figure.files and data is None:
+            raise InputError(f"{figure.name} needs real data sets", "name their directory with --data")
+        for file in figure.files:
+            if data is not None and not (data / file).is_file():
+                raise InputError(f"{figure.name} needs {file}, which is not in {data}")
 
 
 def _keep(path: Path, found: list[Facts]) -> None:
@@ -97,7 +106,8 @@ def _reproduced(
             table.writerows((row.panel, row.line, row.x, row.y, row.seed) for row in fresh)
             file.flush()
             rows += fresh
-    rows.sort(key=lambda row: (row.panel, row.x, row.seed))
+    places = {start.panel: at for at, start in enumerate(figure.starts)}
+    rows.sort(key=lambda row: (places[row.panel], row.line, row.x, row.seed))
     draw(figure, rows, _note(figure, scale, seeds), out / figure.name)
     verdict = figure.verdict(rows)
     facts = {"verdict": verdict.holds, "because": verdict.because, "seconds": round(monotonic() - began, 1)}

@@ -36,6 +36,13 @@ COMBINATIONS: Final = {
     "GS+SI": ("greedy", "selective"),
 }
 LEVELS: Final = {OURS: "boundary", PLAIN: "regular"}
+SOURCES: Final = (
+    datasets.STOCKS,
+    datasets.ROOM_CLIMATE,
+    datasets.BEIJING_AIR,
+    datasets.QUAKES,
+    datasets.FLIGHTS,
+)
 SYNTHETIC, REAL = ("CS", "GS", "CS+ASI", "GS+ASI"), ("EVS+SI", "CS+SI", "GS+SI")
 
 
@@ -118,6 +125,6 @@ FIGURES = (
         rows=real_rows,
         verdict=real_gains,
         reversed_x=True,
-        real=True,
+        files=tuple(file for source in SOURCES for file in source.files),
     ),
 )

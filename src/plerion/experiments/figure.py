@@ -9,6 +9,7 @@ Rates are judged on events that nothing was chosen by. Means are over seeds, eac
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -65,7 +66,8 @@ class Verdict:
 class Figure:
     """What is drawn and claimed. `together` is false where points would disturb each other, as clocks do.
 
-    `starts` are the points of one seed, without scale; `reversed_x` draws the axis from many to few.
+    `starts` are the points of one seed, without scale; `reversed_x` draws the axis from many to few; `files` of the
+    directory of real data are read.
     """
 
     name: str
@@ -80,7 +82,7 @@ class Figure:
     log: Literal["", "x", "xy"] = ""
     reversed_x: bool = False
     together: bool = True
-    real: bool = False
+    files: tuple[str, ...] = ()
 
 
 Curve: TypeAlias = Mapping[float, float]
@@ -96,8 +98,13 @@ def curve(rows: Iterable[Row], line: str, panel: str | None = None) -> Curve:
 
 
 def lines(rows: Iterable[Row]) -> list[str]:
-    """The names of the lines, ours last, the others in the order of their first appearance."""
-    return sorted(dict.fromkeys(row.line for row in rows), key=lambda line: OURS in line)
+    """The names of the lines, ours last, the others by the number that they start with, then by name."""
+
+    def place(line: str) -> tuple[bool, int, str]:
+        number = re.match(r"[\d,]+", line)
+        return OURS in line, int(number[0].replace(",", "")) if number else 0, line
+
+    return sorted({row.line for row in rows}, key=place)
 
 
 def panels(rows: Iterable[Row]) -> list[str]:

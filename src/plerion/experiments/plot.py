@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final
 
 from plerion.experiments.figure import OURS, Figure, Row, curve, lines, panels
@@ -38,7 +39,7 @@ def draw(figure: Figure, rows: Sequence[Row], note: str, stem: Path) -> None:
         for axes in list(grid.flat)[len(shown) :]:
             axes.set_axis_off()
         page.suptitle(figure.title, fontsize=12, fontweight="bold")
-        page.supxlabel(note, fontsize=8, color="0.35")
+        page.supxlabel(fill(note, int(14 * size[0])), fontsize=8, color="0.35")
         for kind in ("png", "svg"):
             page.savefig(
                 stem.with_suffix(f".{kind}"), dpi=144, metadata={"Date": None} if kind == "svg" else None
@@ -57,7 +58,7 @@ def _panel(axes: Axes, figure: Figure, rows: Sequence[Row], title: str) -> None:
             list(means.values()),
             color=colour,
             label=line,
-            markersize=8 if ours else 5,
+            markersize=9 if ours else max(3.5, 8 - 1.5 * place),  # none hides another
             marker="*" if ours else MARKERS[place % len(MARKERS)],
             linestyle="--" if ours else "-",
         )
