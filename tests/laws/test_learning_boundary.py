@@ -23,15 +23,16 @@ from plerion.learning.pairs import false_pairs
 from plerion.learning.propose import Request, propose, summaries
 from plerion.learning.workload import Workload
 from tests.laws.indexes import costly_law, law
-from tests.laws.test_learning_judge import LINE, faults, line, workloads
+from tests.laws.test_learning_judge import LINE, faults, interest, line, wanted_pairs, workloads
 from tests.laws.test_learning_pairs import Raw, all_false, candidates, parts, raws, whole
 
 
 @st.composite
 def requests(draw: st.DrawFn) -> tuple[Workload, int, frozenset[int], int]:
     load = draw(workloads())
-    chosen = draw(st.sets(st.sampled_from(range(len(load.schema.attributes)))))
-    bits = draw(st.integers(0, 6) | st.sampled_from([12, 23]))
+    every = range(len(load.schema.attributes))
+    chosen = draw(st.just(set(every)) | st.sets(st.sampled_from(every)))
+    bits = draw(st.sampled_from([2, 1, 0, 3, 5, 12, 23]))
     return load, bits, frozenset(chosen), draw(st.integers(1, 8))
 
 
@@ -160,14 +161,42 @@ def test_a_region_with_subscriptions_of_its_own_kind_has_cuts_of_its_own() -> No
     assert judge.rate(boundary(load, 6, clusters=8)) < 0.5 * judge.rate(boundary(load, 6, clusters=1))
 
 
-def test_the_tile_with_most_false_pairs_is_cut_first() -> None:
-    """Of three tiles two lie where five times as many events meet five times as many subscriptions."""
-    far: list[list[tuple[Side, Side]]] = [[((k, k + 1), ANY)] for k in range(90, 100)]
-    points = [[x, 0.0] for x in range(90, 100)] * 5 + [[x, 0.0] for x in range(10)]
-    index = boundary(plane(points, *far, [((0, 5), ANY)], [((5, 10), ANY)]), 8, clusters=3)
-    sides = sorted(cluster.box.lows[0] for cluster in index.clusters)
-    assert sides[0] == -inf
-    assert all(side >= 90 for side in sides[2:])
+def false_in(load: Workload, tile: Box) -> int:
+    """Pairs of an event in the tile and a box that has a part of it whose interest does not want the event."""
+    inside = [e for e, point in enumerate(load.points.tolist()) if tile.contains(point)]
+    wanted = wanted_pairs(load)
+    return sum(
+        (e, i) not in wanted
+        for i in range(load.interests)
+        for box in interest(load, i)
+        if all(
+            max(a, c) < min(b, d)
+            for a, b, c, d in zip(box.lows, box.highs, tile.lows, tile.highs, strict=True)
+        )
+        for e in inside
+    )
+
+
+@costly_law
+@given(workloads(), st.integers(1, 6))
+def test_the_tile_with_most_false_pairs_is_cut_next(load: Workload, clusters: int) -> None:
+    tiles = {cluster.box for cluster in boundary(load, 23, clusters=clusters).clusters}
+    further = {cluster.box for cluster in boundary(load, 23, clusters=clusters + 1).clusters}
+    most = max(false_in(load, tile) for tile in tiles)
+    parted = tiles - further
+    assert [false_in(load, tile) for tile in parted] == ([most] if most else [])
+    assert len(further) == len(tiles) + len(parted)
+
+
+def test_of_two_cuts_that_save_alike_the_one_that_straddles_fewer_boxes_is_made() -> None:
+    """A cut at 10 and one at 20 save two pairs each; across 10 lie two boxes, across 20 lies one."""
+    low, high, below = [(10.0, 60.0)], [(20.0, 60.0)], [(-inf, 20.0)]
+    both = [[(-5.0, 12.0)], [(50.0, 51.0)]]  # one interest, which wants both events
+    raw = Raw([[0.0], [50.0]], [low, high, below, *both], [0, 1, 2, 3, 5], frozenset({0}))
+    load = raw.ranked()
+    pairs, _ = false_pairs(load, whole(load), 100, 1)
+    _, k = best_cut(load, whole(load), pairs)
+    assert load.candidates(0)[k] == 20.0
 
 
 @pytest.mark.parametrize("bits", [-1, 113])
