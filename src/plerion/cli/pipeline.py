@@ -18,7 +18,7 @@ from plerion.cli.output import complain, print_json
 from plerion.content.errors import InputError
 from plerion.index.codec import read_index
 from plerion.learning.propose import METHODS, Request
-from plerion.pipeline.options import Options
+from plerion.pipeline.options import CLUSTERS, Options
 
 Line = dict[str, Any]
 Tell = Callable[[Line], None]
@@ -52,6 +52,9 @@ Bits = Annotated[
 ]
 Method = Annotated[str, typer.Option(help=f"How cuts are found: {', '.join(METHODS)}.")]
 Select = Annotated[str, typer.Option(help="How attributes are selected, or their names; none means all.")]
+Clusters = Annotated[
+    int, typer.Option(min=1, max=256, help="Clusters of a new index; fewer are found sooner.")
+]
 Sample = Annotated[int, typer.Option(min=200, max=1 << 20, help="Recent events that an index is made from.")]
 Once = Annotated[bool, typer.Option("--once", help="Read what is in the log now, and end.")]
 
@@ -93,6 +96,7 @@ def watch(
     bits: Bits = None,
     method: Method = "boundary",
     select: Select = "none",
+    clusters: Clusters = CLUSTERS,
     budget: Budget = BUDGET,
     sample: Sample = 8192,
     master: Master = MASTER,
@@ -104,7 +108,7 @@ def watch(
 
     plerion pipeline watch --log log --index index.json --checkpoint watch --once
     """
-    wanted = Request(budget=budget, method=method, select=select)
+    wanted = Request(budget=budget, method=method, select=select, clusters=clusters)
     options = Options(
         log, index, checkpoint, subscriptions, proposals, window, late, threshold, drift, period
     )

@@ -8,6 +8,8 @@ from pathlib import Path
 from plerion.eventlog.records import MICROS
 from plerion.learning.propose import Request
 
+CLUSTERS = 64  # one number and not several: a proposal must not keep the stream waiting
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -27,7 +29,7 @@ class Options:
     sample: int = 8192
     recent: int = 3
     bits: int | None = None
-    request: Request = field(default_factory=Request)
+    request: Request = field(default_factory=lambda: Request(clusters=CLUSTERS))
 
     @property
     def length(self) -> int:
