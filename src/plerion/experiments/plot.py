@@ -11,6 +11,7 @@ from plerion.experiments.figure import OURS, Figure, Row, curve, lines, panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Page
 
 # Okabe and Ito's colours, which stay apart for every kind of colour vision; yellow is too pale for a line.
 COLOURS: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#000000")
@@ -38,13 +39,29 @@ def draw(figure: Figure, rows: Sequence[Row], note: str, stem: Path) -> None:
             _panel(axes, figure, [row for row in rows if row.panel == panel], panel if len(shown) > 1 else "")
         for axes in list(grid.flat)[len(shown) :]:
             axes.set_axis_off()
+        _legend(page, fill(note, int(14 * size[0])))
         page.suptitle(figure.title, fontsize=12, fontweight="bold")
-        page.supxlabel(fill(note, int(14 * size[0])), fontsize=8, color="0.35")
         for kind in ("png", "svg"):
             page.savefig(
                 stem.with_suffix(f".{kind}"), dpi=144, metadata={"Date": None} if kind == "svg" else None
             )
         plt.close(page)
+
+
+def _legend(page: Page, note: str) -> None:
+    """Below the panels, which all have the same lines, and outside them: it would hide dots."""
+    shapes, names = page.axes[0].get_legend_handles_labels()
+    below = page.legend(
+        shapes,
+        names,
+        loc="outside lower center",
+        ncols=3,
+        fontsize=9,
+        frameon=False,
+        title=note,
+        title_fontsize=8,
+    )
+    below.get_title().set(color="0.35", ha="center")
 
 
 def _panel(axes: Axes, figure: Figure, rows: Sequence[Row], title: str) -> None:
@@ -68,7 +85,6 @@ def _panel(axes: Axes, figure: Figure, rows: Sequence[Row], title: str) -> None:
         )
     _axes(axes, figure, rows)
     axes.set_title(title, fontsize=10)
-    axes.legend(fontsize=8, framealpha=0.85)
 
 
 def _axes(axes: Axes, figure: Figure, rows: Sequence[Row]) -> None:
