@@ -5,7 +5,7 @@ fail on a change of order and not on a busy machine.
 """
 
 import tracemalloc
-from time import perf_counter
+from time import thread_time
 
 import pytest
 from hypothesis import example, given, settings
@@ -108,9 +108,9 @@ def _tables_are_built() -> None:
 @pytest.mark.parametrize("name", [*REFUSED, *HANDLED])
 def test_any_filter_is_answered_within_50_milliseconds(name: str) -> None:
     text = (REFUSED | HANDLED)[name]
-    begin = perf_counter()
+    begin = thread_time()
     error = outcome(text)
-    took = perf_counter() - begin
+    took = thread_time() - begin
     assert (error is not None) == (name in REFUSED), error
     assert took < ALLOWED_SECONDS
 

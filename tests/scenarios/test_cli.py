@@ -205,7 +205,8 @@ def test_evaluate_counts_what_encode_and_cover_say(tmp_path: Path) -> None:
         index,
     )
     workload = ["--events", "events.csv", "--subscriptions", "subscriptions.csv"]
-    found = json.loads(plerion("index", "evaluate", "--index", index, *workload, "--budget", 4, "--json"))
+    asked = ("--budget", 4, "--master", "local[2]", "--json")
+    found = json.loads(plerion("index", "evaluate", "--index", index, *workload, *asked))
     codes = plerion("index", "encode", "--index", index, "--events", "events.csv").splitlines()[1:]
     covers = plerion(
         "index", "cover", "--index", index, "--subscriptions", "subscriptions.csv", "--budget", 4
