@@ -51,7 +51,7 @@ docs: $(READY) ## Check the documents: every link leads somewhere, every example
 
 lock: $(READY) ## Bring requirements.lock in line with pyproject.toml
 	@PATH="$$PATH:$(CURDIR)/.venv-tools/bin" uv pip compile --quiet --universal --generate-hashes --no-header \
-		--no-annotate --python-version 3.11 --extra demo --extra pipeline --group dev pyproject.toml -o requirements.lock
+		--no-annotate --python-version 3.11 --extra controller --extra demo --extra pipeline --group dev pyproject.toml -o requirements.lock
 	@echo 'requirements.lock agrees with pyproject.toml; the next target installs it'
 
 clean: ## Remove everything that can be made again

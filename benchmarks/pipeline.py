@@ -16,9 +16,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from benchmarks.core import Row, row
 from benchmarks.workload import Floats, schema, zipf
@@ -30,10 +31,11 @@ from plerion.pipeline.source import read_events
 from plerion.pipeline.steps.evaluate import Asked, evaluated, evaluation, tallied
 from plerion.pipeline.steps.matches import matches
 
-EVENTS, SUBSCRIPTIONS, MORE = 1_000_000, 10_000, 4
+EVENTS, SUBSCRIPTIONS = 1_000_000, 10_000
+SOME, MANY = 10, 20  # times as many events
 BITS, BUDGET = 23, 32
 GROUP_ROWS = 100_000
-REPEATS = 3
+REPEATS = 2
 CORES = cpu_count() or 1
 
 
@@ -50,14 +52,13 @@ def on_threads(work: Callable[[Floats], object], points: Floats) -> None:
 
 
 def in_turns(works: dict[str, Callable[[], object]], repeats: int = REPEATS) -> dict[str, float]:
-    """The least seconds of each, taken in turns; the first turn warms up and does not count."""
+    """The least seconds of each, taken in turns."""
     times: dict[str, list[float]] = {name: [] for name in works}
-    for turn in range(repeats + 1):
+    for _ in range(repeats):
         for name, work in works.items():
             began = perf_counter()
             work()
-            if turn:
-                times[name].append(perf_counter() - began)
+            times[name].append(perf_counter() - began)
     return {name: min(found) for name, found in times.items()}
 
 
@@ -66,55 +67,64 @@ def matched(events: DataFrame, load: Workload) -> int:
     return total
 
 
-def overhead(spark: SparkSession, load: Workload, asked: Asked, place: Path) -> list[Row]:
-    """Warm Spark against the bare kernels, both counting the same."""
-    write_events(load.points, place / "events.parquet")
-    events = read_events(spark, place / "events.parquet", load.schema).events
+def warmed(events: DataFrame, load: Workload, asked: Asked) -> None:
+    """Kernels are compiled and Spark is warm after this, and both ways have counted the same."""
+    on_threads(lambda part: match_counts(load.bounds, part), load.points[:GROUP_ROWS])
+    on_threads(lambda part: tallied(asked, iter([part])), load.points[:GROUP_ROWS])
     assert matched(events, load) == evaluated(evaluation(events, asked), asked)[0].wanted.sum()
+
+
+def overhead(events: DataFrame, points: Floats, load: Workload, asked: Asked) -> list[Row]:
+    """Warm Spark against the bare kernels, both counting the same."""
     took = in_turns(
         {
             "matching": lambda: matched(events, load),
-            "bare matching": lambda: on_threads(lambda part: match_counts(load.bounds, part), load.points),
+            "bare matching": lambda: on_threads(lambda part: match_counts(load.bounds, part), points),
             "evaluation": lambda: evaluated(evaluation(events, asked), asked),
-            "bare evaluation": lambda: on_threads(lambda part: tallied(asked, iter([part])), load.points),
+            "bare evaluation": lambda: on_threads(lambda part: tallied(asked, iter([part])), points),
         }
     )
-    count, subscriptions = len(load.points), f"{load.interests:,} subscriptions"
+    count, workload = len(points), f"{len(points):,} events × {load.interests:,} subscriptions"
     return [
-        row(f"events matched through Spark, {subscriptions}", count / took["matching"], 100e3, "1/s"),
+        row(f"matched through Spark, {workload}", count / took["matching"], 100e3, "1/s"),
         row("… as a share of the bare kernels", 100 * took["bare matching"] / took["matching"], 50, "%"),
-        row(f"events evaluated through Spark, {subscriptions}", count / took["evaluation"], 50e3, "1/s"),
+        row(f"evaluated through Spark, {workload}", count / took["evaluation"], 50e3, "1/s"),
         row("… as a share of the bare kernels", 100 * took["bare evaluation"] / took["evaluation"], 50, "%"),
     ]
 
 
-def growth(spark: SparkSession, load: Workload, asked: Asked, place: Path) -> list[Row]:
+def growth(few: DataFrame, many: DataFrame, asked: Asked) -> list[Row]:
     """An event of many costs what an event of few costs."""
-    few = read_events(spark, place / "events.parquet", load.schema).events
-    (place / "many").mkdir()
-    for copy in range(MORE):
-        more = zipf(1, len(load.points), seed=20 + copy).events
-        write_events(more, place / "many" / f"{copy}.parquet")
-    many = read_events(spark, place / "many", load.schema).events
     took = in_turns(
         {
             "few": lambda: evaluated(evaluation(few, asked), asked),
             "many": lambda: evaluated(evaluation(many, asked), asked),
-        },
-        repeats=1,
+        }
     )
-    ratio = took["many"] / MORE / took["few"]
-    return [row(f"cost of an event, {MORE} times as many events / as before", ratio, 1.2, "×", at_most=True)]
+    ratio = took["many"] / MANY / took["few"]
+    return [row(f"cost of an event, {MANY} times as many events / as before", ratio, 1.2, "×", at_most=True)]
 
 
 def pipeline(scale: float) -> list[Row]:
-    made = zipf(max(50, int(SUBSCRIPTIONS * min(1.0, 10 * scale))), max(2000, int(EVENTS * scale)), seed=8)
+    count = max(2000, int(EVENTS * scale))
+    made = zipf(max(50, int(SUBSCRIPTIONS * min(1.0, 10 * scale))), count, seed=8)
     offsets = Workload.of_boxes(schema(), made.events, made.boxes).offsets
     load = Workload(schema(), made.events, offsets, made.boxes, made.hotspot)
     asked = Asked.of(regular(load.schema, BITS), load, BUDGET)
-    with TemporaryDirectory() as place, session(f"local[{CORES}]") as running:
-        found = overhead(running.spark, load, asked, Path(place))
-        found += growth(running.spark, load, asked, Path(place))
+    points = np.concatenate([made.events, *(zipf(1, count, seed=20 + i).events for i in range(1, SOME))])
+    with TemporaryDirectory() as folder, session(f"local[{CORES}]") as running:
+
+        def stored(name: str, parts: int) -> DataFrame:
+            place = Path(folder) / name
+            place.mkdir()
+            for part in range(parts):
+                write_events(points[part % SOME * count :][:count], place / f"{part}.parquet")
+            return read_events(running.spark, place, load.schema).events
+
+        few = stored("few", 1)
+        warmed(few, load, asked)
+        found = overhead(stored("some", SOME), points, load, asked)
+        found += growth(few, stored("many", MANY), asked)
         return [*found, row("start of a session", running.start_seconds, 30, "s", at_most=True)]
 
 

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from plerion.flow.admission import Admission, AdmissionChange
 from plerion.flow.diff import Diff, Kind, apply, diff, no_change
 from plerion.flow.entry import Tables, no_tables
 from plerion.flow.fabric import Fabric, fabric
@@ -154,12 +155,33 @@ def test_a_switch_with_more_ports_than_a_word_has_bits_keeps_them_all(
     run(scene())
 
 
+@every_southbound
+@EXAMPLES
+@given(
+    old=st.frozensets(st.builds(Admission, st.just(S1), st.just(3), cells()), max_size=5),
+    new=st.frozensets(st.builds(Admission, st.sampled_from((S1, S2)), st.just(3), cells()), max_size=5),
+)
+def test_what_was_admitted_is_read_back(
+    make: Callable[[Fabric], Southbound], old: frozenset[Admission], new: frozenset[Admission]
+) -> None:
+    async def scene() -> None:
+        southbound = make(RING)
+        await southbound.admit(AdmissionChange(added=old))
+        assert await southbound.admissions() == old
+        for _ in range(2):
+            assert await southbound.admit(AdmissionChange(new - old, old - new)) == frozenset()
+            assert await southbound.admissions() == new
+        assert await southbound.tables() == no_tables(RING)
+
+    run(scene())
+
+
 class Forgetful(SimulatedSouthbound):
     """Loses the last change of every diff: the fault that this suite is there to find."""
 
-    async def apply(self, change: Diff) -> None:
+    async def apply(self, change: Diff) -> frozenset[SwitchId]:
         kept = np.arange(len(change) - 1)
-        await super().apply(
+        return await super().apply(
             Diff(change.fabric, change.switch[kept], change.dz[kept], change.kind[kept], change.ports[kept])
         )
 

@@ -21,7 +21,8 @@ from plerion.controller.inputs import (
     Unsubscribe,
 )
 from plerion.controller.state import Settings, State, initial
-from plerion.controller.step import Install, Refuse, step
+from plerion.controller.step import Admit, Install, Refuse, step
+from plerion.flow.admission import Admission
 from plerion.flow.compile import compiled
 from plerion.flow.diff import apply, diff
 from plerion.flow.entry import Tables, no_tables
@@ -31,7 +32,7 @@ from plerion.index.dzset import DzColumns, DzSet
 from plerion.index.propose import regular
 from plerion.routing.demand import demands
 from plerion.routing.interest import Subscription, SubscriptionId
-from plerion.topology import HostId, Topology
+from plerion.topology import HostId, SwitchId, Topology
 from tests.laws.networks import networks
 
 SCHEMA = Schema((Number("x", 0, 15, integer=True), Number("y", 0, 1)))
@@ -96,6 +97,7 @@ class Histories(RuleBasedStateMachine):
         self.state = initial(chosen)
         self.topology: Topology = chosen.topology
         self.shown = no_tables(self.state.fabric)
+        self.let_in: frozenset[Admission] = frozenset()
         self.received: list[Input] = []
         for _ in range(few):
             self.advertise(data, data.draw(filters))
@@ -163,6 +165,20 @@ class Histories(RuleBasedStateMachine):
             assert found.unwanted == 0
             assert self.shown == self._definition()
 
+    @invariant()
+    def a_port_lets_in_exactly_what_was_advertised_behind_it(self) -> None:
+        assert self.let_in == self.state.admitted == fresh(self.state).admitted
+        expected: dict[tuple[SwitchId, int], DzSet] = {}
+        for announced in self.state.announced.values():
+            if self.state.surviving.has_host(announced.host):
+                place = self.topology.attachment(announced.host)
+                at = (SwitchId(place.node), place.number)
+                expected[at] = expected.get(at, DzSet()) | announced.dz
+        found: dict[tuple[SwitchId, int], DzSet] = {}
+        for one in self.let_in:
+            found[one.switch, one.port] = found.get((one.switch, one.port), DzSet()) | DzSet.of([one.dz])
+        assert found == {at: dz for at, dz in expected.items() if dz}
+
     def teardown(self) -> None:
         """The same inputs again give the same effects and the same state: there is no chance and no clock."""
         if hasattr(self, "received"):
@@ -170,8 +186,8 @@ class Histories(RuleBasedStateMachine):
             for received in self.received:
                 again, effects = step(again, received)
                 for effect in effects:
-                    assert isinstance(effect, Install)
-                    shown = apply(effect.change, shown)
+                    if isinstance(effect, Install):
+                        shown = apply(effect.change, shown)
             assert shown == self.shown
 
     def _definition(self) -> Tables:
@@ -190,6 +206,11 @@ class Histories(RuleBasedStateMachine):
         self.state, effects = step(self.state, received)
         before = self.shown
         for effect in effects:
+            if isinstance(effect, Admit):
+                assert effect.change.removed <= self.let_in
+                assert not effect.change.added & self.let_in
+                self.let_in = self.let_in - effect.change.removed | effect.change.added
+                continue
             assert isinstance(effect, Install), received
             assert len(effect.change) > 0
             self.shown = apply(effect.change, self.shown)

@@ -18,7 +18,7 @@ from plerion.flow.entry import Tables, no_tables
 from plerion.flow.fabric import fabric
 from plerion.index.propose import regular
 from plerion.southbound.simulated import SimulatedSouthbound
-from plerion.topology import line
+from plerion.topology import SwitchId, line
 
 SCHEMA = Schema((Number("x", 0, 15, integer=True),))
 SETTINGS = Settings(line(3), regular(SCHEMA, 4))
@@ -41,14 +41,14 @@ class CountingSwitches(SimulatedSouthbound):
         self.gate.set()
         self.reached = asyncio.Event()
 
-    async def apply(self, change: Diff) -> None:
+    async def apply(self, change: Diff) -> frozenset[SwitchId]:
         self.reached.set()
         await self.gate.wait()
         if self.failures:
             self.failures -= 1
             raise ConnectionError("the switch is gone")
         self.told.append(len(change))
-        await super().apply(change)
+        return await super().apply(change)
 
 
 def stepped(inputs: list[Input]) -> Tables:
@@ -95,15 +95,14 @@ def test_a_slow_change_is_never_overtaken_by_a_later_one() -> None:
     """The switches take the first change late and the second at once; what they hold in the end is the second."""
 
     class SlowOnce(CountingSwitches):
-        async def apply(self, change: Diff) -> None:
+        async def apply(self, change: Diff) -> frozenset[SwitchId]:
             if self.gate.is_set():
-                await SimulatedSouthbound.apply(self, change)
-                return
+                return await SimulatedSouthbound.apply(self, change)
             waited_for, self.gate = self.gate, asyncio.Event()
             self.gate.set()
             self.reached.set()
             await waited_for.wait()
-            await SimulatedSouthbound.apply(self, change)
+            return await SimulatedSouthbound.apply(self, change)
 
     async def scene() -> None:
         switches = SlowOnce()

@@ -20,7 +20,7 @@ from plerion.controller.inputs import (
     Unsubscribe,
 )
 from plerion.controller.state import Settings, State, initial
-from plerion.controller.step import Install, Refuse, step
+from plerion.controller.step import Admit, Install, Refuse, step
 from plerion.flow.diff import apply
 from plerion.flow.entry import Tables, no_tables
 from plerion.index.content_index import Cluster, ContentIndex
@@ -187,7 +187,8 @@ def test_stored_subscriptions_get_their_paths_when_a_tree_appears_or_widens() ->
     shown = no_tables(state.fabric)
     found = []
     for received in (Advertise("low", "h1", "x < 8"), Advertise("all", "h2", "TRUE")):
-        state, (install,) = step(state, received)
+        state, (install, admit) = step(state, received)
+        assert isinstance(admit, Admit)
         assert isinstance(install, Install)
         shown = apply(install.change, shown)
         found.append(dz_by_switch(shown))
@@ -202,7 +203,9 @@ def dz_by_switch(tables: Tables) -> dict[str, list[str]]:
 def test_unadvertising_takes_the_paths_away_and_leaves_those_of_others() -> None:
     both: list[Input] = [Advertise("b", "h2", "x < 8"), Subscribe("q", "h3", "TRUE")]
     state = stepped([Advertise("a", "h1", "TRUE"), *both])
-    state, (install,) = step(state, Unadvertise("a"))
+    state, (install, admit) = step(state, Unadvertise("a"))
+    assert isinstance(admit, Admit)
+    assert not admit.change.added
     assert isinstance(install, Install)
     assert state.table.tables() == stepped(both).table.tables()
     state, _ = step(state, Unadvertise("b"))

@@ -17,6 +17,7 @@ from plerion.controller.inputs import Input
 from plerion.controller.journal import Journal, JournalError
 from plerion.controller.state import Settings, State, initial
 from plerion.controller.step import Install, Refuse, step
+from plerion.flow.admission import admission_change
 from plerion.flow.diff import coalesced, diff
 from plerion.southbound.protocol import Southbound
 
@@ -61,8 +62,10 @@ class Controller:
         self._unconfirmed = True
         missing = diff(await self._southbound.tables(), self.state.table.tables())
         await self._southbound.apply(missing)
+        edge = admission_change(await self._southbound.admissions(), self.state.admitted)
+        await self._southbound.admit(edge)
         self._unconfirmed = False
-        return len(missing)
+        return len(missing) + len(edge)
 
     async def handle(self, received: Input) -> Answer:
         (answer,) = await self.handle_all([received])
@@ -82,6 +85,7 @@ class Controller:
         answers: list[Answer] = []
         accepted: list[Input] = []
         changes = []
+        before = self.state.admitted
         for one in received:
             if (unfit := _unfit(one)) is not None:
                 answers.append(Answer(unfit))
@@ -95,6 +99,9 @@ class Controller:
         self._remember(accepted)
         if changes:
             await self._southbound.apply(coalesced(changes))
+        # The edge comes last, and as one change: one input may take back what another one was admitted.
+        if edge := admission_change(before, self.state.admitted):
+            await self._southbound.admit(edge)
         return answers
 
     def _remember(self, accepted: Sequence[Input]) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from plerion.controller.inputs import Advertise, Input, LinkDown, Subscribe, SwitchDown
+from plerion.flow.admission import Admission
 from plerion.flow.diff import Diff
 from plerion.flow.fabric import Fabric, fabric
 from plerion.flow.fit import TreesDoNotFit
@@ -57,6 +58,7 @@ class State:
     dead_switches: dict[SwitchId, None] = field(default_factory=dict)
     dead_links: dict[Port, None] = field(default_factory=dict)
     surviving: Topology = field(init=False)
+    admitted: frozenset[Admission] = frozenset()  # what the edge lets in
     merged: bool = False  # limits forced fewer trees than the settings allow
 
     def __post_init__(self) -> None:

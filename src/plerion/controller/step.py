@@ -28,6 +28,7 @@ from plerion.controller.inputs import (
     Unsubscribe,
 )
 from plerion.controller.state import State, host
+from plerion.flow.admission import AdmissionChange, admission_change, admissions
 from plerion.flow.diff import Diff, coalesced, no_change
 from plerion.flow.fit import TreesDoNotFit
 from plerion.index.cover import Floats, advertised, covers
@@ -49,7 +50,14 @@ class Refuse:
     reason: str
 
 
-Effect = Install | Refuse
+@dataclass(frozen=True, slots=True)
+class Admit:
+    """The edge of the network must be brought to this, after what is installed, so that no event meets half a path."""
+
+    change: AdmissionChange
+
+
+Effect = Install | Admit | Refuse
 
 
 class Refusal(ValueError):  # noqa: N818 - an answer, not a mistake
@@ -62,7 +70,17 @@ def step(state: State, received: Input) -> tuple[State, tuple[Effect, ...]]:
         change = _take(received, state)
     except Refusal as refusal:
         return state, (Refuse(str(refusal)),)
-    return state, (Install(change),) if len(change) else ()
+    effects: tuple[Effect, ...] = (Install(change),) if len(change) else ()
+    if not isinstance(received, Subscribe | Unsubscribe) and (edge := _readmitted(state)):
+        effects += (Admit(edge),)
+    return state, effects
+
+
+def _readmitted(state: State) -> AdmissionChange:
+    """What the edge must learn of the advertisements and of what survives."""
+    admitted = admissions(state.surviving, state.sent())
+    change, state.admitted = admission_change(state.admitted, admitted), admitted
+    return change
 
 
 @singledispatch

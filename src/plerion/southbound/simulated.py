@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from plerion.flow.admission import Admission, AdmissionChange
 from plerion.flow.diff import Diff, Kind
 from plerion.flow.entry import Tables, no_tables
 from plerion.flow.fabric import Fabric
 from plerion.index.dzset import DzColumns
+from plerion.topology.graph import SwitchId
 
 _Key = tuple[int, int, int, int]  # switch, high, low, length
 
@@ -18,8 +20,16 @@ class SimulatedSouthbound:
     def __init__(self, fabric: Fabric) -> None:
         self._fabric = fabric
         self._entries: dict[_Key, bytes] = {}
+        self._admitted: frozenset[Admission] = frozenset()
 
-    async def apply(self, change: Diff) -> None:
+    async def admit(self, change: AdmissionChange) -> frozenset[SwitchId]:
+        self._admitted = (self._admitted - change.removed) | change.added
+        return frozenset()
+
+    async def admissions(self) -> frozenset[Admission]:
+        return self._admitted
+
+    async def apply(self, change: Diff) -> frozenset[SwitchId]:
         rows = zip(
             change.switch.tolist(),
             change.dz.high.tolist(),
@@ -32,6 +42,7 @@ class SimulatedSouthbound:
                 self._entries.pop(key, None)
             else:
                 self._entries[key] = ports.tobytes()
+        return frozenset()
 
     async def tables(self) -> Tables:
         if not self._entries:
