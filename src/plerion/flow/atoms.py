@@ -18,7 +18,7 @@ from plerion.flow.entry import Ints, Masks, Tables
 from plerion.flow.fabric import Fabric
 from plerion.index.dzset import DzColumns, Lengths, Words
 from plerion.index.words import after
-from plerion.kernel import Int, kernel
+from plerion.kernel import Int, kernel, lean
 from plerion.topology.graph import Port, SwitchId, Topology
 
 Rows = npt.NDArray[np.int32]
@@ -147,7 +147,7 @@ def scratch(net: Net) -> Scratch:
     )
 
 
-@kernel
+@lean
 def walk(net: Net, ports: Masks, matched: Rows, publisher: Int, memory: Scratch) -> bool:
     """Leaves the event's copies and trail in `memory`; False when it comes in by one port twice, and stops there.
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from plerion.flow.trie import NONE, Ints, Links, Masks, Trie
 from plerion.index.dzset import Lengths, Words
-from plerion.kernel import Int, kernel
+from plerion.kernel import Int, kernel, lean
 
 LEVELS = 128  # more than the bits of a dz, and so than the nodes on any path
 ADD, MODIFY, DELETE = 1, 2, 3
@@ -38,6 +38,16 @@ class Labels(NamedTuple):
     first: Ints
 
 
+class Memory(NamedTuple):
+    """Room for one walk down the trie. By level, both readings: hosts wanted and label; then a stack, and a route."""
+
+    wanted: Masks
+    label: Links
+    nodes: Ints
+    levels: Ints
+    route: Ints  # by switch: the slot that leads to the host
+
+
 def log_with_room(rows: int, port_words: int) -> Log:
     return Log(
         np.zeros(1, np.int64),
@@ -50,7 +60,7 @@ def log_with_room(rows: int, port_words: int) -> Log:
     )
 
 
-@kernel
+@lean
 def meets(one: Masks, other: Masks) -> bool:
     for w in range(len(one)):  # noqa: SIM110 - numba compiles no generators
         if one[w] & other[w] != 0:
@@ -58,12 +68,12 @@ def meets(one: Masks, other: Masks) -> bool:
     return False
 
 
-@kernel
+@lean
 def _sends(labels: Labels, label: Int, slot: Int, wanted: Masks) -> bool:
     return label != NONE and meets(labels.behind[label, slot], wanted)
 
 
-@kernel
+@lean
 def differs(labels: Labels, x: Int, label_a: Int, wanted_a: Masks, label_b: Int, wanted_b: Masks) -> bool:
     """Whether switch x sends by different ports under two (label, wanted hosts)."""
     for slot in range(labels.first[x], labels.first[x + 1]):
@@ -72,7 +82,7 @@ def differs(labels: Labels, x: Int, label_a: Int, wanted_a: Masks, label_b: Int,
     return False
 
 
-@kernel
+@lean
 def fill_ports(labels: Labels, x: Int, label: Int, wanted: Masks, out: Masks) -> None:
     """The ports of switch x as a set of its slots."""
     out[:] = 0
@@ -82,7 +92,7 @@ def fill_ports(labels: Labels, x: Int, label: Int, wanted: Masks, out: Masks) ->
             out[(slot - begin) >> 6] |= np.uint64(1) << np.uint64((slot - begin) & 63)
 
 
-@kernel
+@lean
 def _write(
     trie: Trie, labels: Labels, log: Log, x: Int, n: Int, kind: Int, label: Int, wanted: Masks
 ) -> None:
@@ -98,7 +108,7 @@ def _write(
         fill_ports(labels, x, label, wanted, log.ports[row])
 
 
-@kernel
+@lean
 def _compare(trie: Trie, labels: Labels, log: Log, x: Int, n: Int, label: Links, wanted: Masks) -> None:
     """The change of switch x at node n; row 0 holds what is above the node, row 1 the node, each (old, new)."""
     had = differs(labels, x, label[1, 0], wanted[1, 0], label[0, 0], wanted[0, 0])
@@ -112,7 +122,7 @@ def _compare(trie: Trie, labels: Labels, log: Log, x: Int, n: Int, label: Links,
         _write(trie, labels, log, x, n, DELETE, label[1, 1], wanted[1, 1])
 
 
-@kernel
+@lean
 def _wait_for_children(trie: Trie, v: Int, level: Int, nodes: Ints, levels: Ints, waiting: Int) -> Int:
     """Puts the children on the stack, the upper half first: nodes come off in the order of their dz."""
     for side in (1, 0):
@@ -122,28 +132,40 @@ def _wait_for_children(trie: Trie, v: Int, level: Int, nodes: Ints, levels: Ints
     return waiting
 
 
-@kernel
+@lean
 def _read(trie: Trie, v: Int, level: Int, wanted: Masks, label: Links) -> None:
     """What holds at a node, from what holds above it and the node's own marks; the same in both readings."""
-    label[level, :] = trie.label[v] if trie.label[v] != NONE else label[level - 1, 0]
-    for w in range(wanted.shape[2]):
-        wanted[level, :, w] = wanted[level - 1, :, w] | trie.wants[v, w]
+    for reading in range(2):
+        label[level, reading] = trie.label[v] if trie.label[v] != NONE else label[level - 1, 0]
+        for w in range(wanted.shape[2]):
+            wanted[level, reading, w] = wanted[level - 1, reading, w] | trie.wants[v, w]
 
 
 @kernel
-def flip(trie: Trie, labels: Labels, log: Log, n: Int, host: Int) -> None:
-    """Logs what happens to tables when the host's mark at node n is set if it is clear, cleared if it is set."""
-    words = trie.wants.shape[1]
+def flip_all(trie: Trie, labels: Labels, log: Log, nodes: Ints, host: Int) -> None:
+    """Logs what happens to tables when the host's marks at these nodes, disjoint cells, are set or all cleared."""
+    memory = Memory(
+        np.zeros((LEVELS, 2, trie.wants.shape[1]), np.uint64),
+        np.empty((LEVELS, 2), np.int32),
+        np.empty(2 * LEVELS, np.int64),
+        np.empty(2 * LEVELS, np.int64),
+        np.empty(len(labels.first) - 1, np.int64),
+    )
+    for n in nodes:
+        _flip(trie, labels, log, n, host, memory)
+
+
+@lean
+def _flip(trie: Trie, labels: Labels, log: Log, n: Int, host: Int, memory: Memory) -> None:
+    """The same for one node: its mark is set if it is clear, cleared if it is set."""
+    wanted, label, nodes, levels, route = memory
     word, bit = host >> 6, np.uint64(1) << np.uint64(host & 63)
-    wanted = np.zeros((LEVELS, 2, words), np.uint64)
-    label = np.full((LEVELS, 2), NONE, np.int32)
     _look_up(trie, n, wanted[0], label[0])
     if wanted[0, 0, word] & bit != 0:
         return  # wanted above already: neither reading differs below
-    nodes, levels = np.empty(2 * LEVELS, np.int64), np.empty(2 * LEVELS, np.int64)
     nodes[0], levels[0] = n, 1
     waiting: Int = 1
-    route = np.full(len(labels.first) - 1, NONE, np.int64)
+    route[:] = NONE
     known: Int = np.int32(NONE)
     while waiting > 0:
         waiting -= 1
@@ -164,7 +186,7 @@ def flip(trie: Trie, labels: Labels, log: Log, n: Int, host: Int) -> None:
             waiting = _wait_for_children(trie, v, level, nodes, levels, waiting)
 
 
-@kernel
+@lean
 def _toggles(labels: Labels, label: Int, slot: Int, wanted: Masks) -> bool:
     """Whether the one slot that can change does, at the node or above it."""
     behind = labels.behind[label, slot]
@@ -172,7 +194,7 @@ def _toggles(labels: Labels, label: Int, slot: Int, wanted: Masks) -> bool:
     return above or meets(behind, wanted[1, 0]) != meets(behind, wanted[1, 1])
 
 
-@kernel
+@lean
 def _find_route(labels: Labels, label: Int, host: Int, route: Ints) -> None:
     """For each switch the slot that leads to the host, or NONE."""
     word, bit = host >> 6, np.uint64(1) << np.uint64(host & 63)
@@ -184,9 +206,10 @@ def _find_route(labels: Labels, label: Int, host: Int, route: Ints) -> None:
                     route[x] = slot
 
 
-@kernel
+@lean
 def _look_up(trie: Trie, n: Int, wanted: Masks, label: Links) -> None:
     """Hosts wanted above node n (in both readings) and the label that holds there."""
+    wanted[:], label[:] = 0, NONE
     above = trie.parent[n]
     while above != NONE:
         for w in range(wanted.shape[1]):

@@ -26,7 +26,7 @@ from plerion.flow.trie import (
 )
 from plerion.index.cover import Covers
 from plerion.index.dzset import DzColumns, Lengths, Words
-from plerion.kernel import Int, kernel
+from plerion.kernel import Int, kernel, lean
 from plerion.routing.tree import Source, Spanning
 from plerion.topology.graph import HostId, NodeId, SwitchId
 
@@ -59,7 +59,7 @@ class NetworkTable:
         first = _enter(self._trie, dz.high, dz.low, dz.length, number)
         if not len(first):
             return no_change(self.fabric)
-        change = self._logged(lambda log: _flip_all(self._trie, self._labels, log, first, number))
+        change = self._logged(lambda log: delta.flip_all(self._trie, self._labels, log, first, number))
         _set_wants(self._trie, first, number)
         return change
 
@@ -72,7 +72,7 @@ class NetworkTable:
                 f"{host} has no subscription to {str(dz.dz(int(nodes.argmin()))) or 'the whole space'}"
             )
         last = _leave(self._trie, nodes, number)
-        change = self._logged(lambda log: _flip_all(self._trie, self._labels, log, last, number))
+        change = self._logged(lambda log: delta.flip_all(self._trie, self._labels, log, last, number))
         _clear_wants(self._trie, last, number)
         return change
 
@@ -213,26 +213,20 @@ def _leave(trie: Trie, nodes: Ints, host: Int) -> Ints:
     return last[:found]
 
 
-@kernel
-def _flip_all(trie: Trie, labels: Labels, log: Log, nodes: Ints, host: Int) -> None:
-    for n in nodes:
-        delta.flip(trie, labels, log, n, host)
-
-
-@kernel
+@lean
 def _set_wants(trie: Trie, nodes: Ints, host: Int) -> None:
     for n in nodes:
         trie.wants[n, host >> 6] |= np.uint64(1) << np.uint64(host & 63)
 
 
-@kernel
+@lean
 def _clear_wants(trie: Trie, nodes: Ints, host: Int) -> None:
     for n in nodes:
         trie.wants[n, host >> 6] &= ~(np.uint64(1) << np.uint64(host & 63))
         prune(trie, n)
 
 
-@kernel
+@lean
 def _place(
     trie: Trie,
     high: Words,

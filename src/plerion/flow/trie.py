@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from plerion.index.dzset import Lengths, Words
 from plerion.index.words import masked
-from plerion.kernel import Int, Word, kernel
+from plerion.kernel import Int, Word, lean
 
 Ints = npt.NDArray[np.int64]
 Links = npt.NDArray[np.int32]
@@ -89,14 +89,14 @@ def _doubled(array: npt.NDArray[Any], room: int) -> Any:
     return larger
 
 
-@kernel
+@lean
 def _bit(high: Word, low: Word, place: Int) -> Int:
     if place < 64:
         return np.int64((high >> np.uint64(63 - place)) & np.uint64(1))
     return np.int64((low >> np.uint64(127 - place)) & np.uint64(1))
 
 
-@kernel
+@lean
 def _common_bits(a_high: Word, a_low: Word, b_high: Word, b_low: Word) -> Int:
     """How many leading bits two keys share."""
     differing, common = a_high ^ b_high, 0
@@ -111,7 +111,7 @@ def _common_bits(a_high: Word, a_low: Word, b_high: Word, b_low: Word) -> Int:
     return common
 
 
-@kernel
+@lean
 def _node(trie: Trie, high: Word, low: Word, length: Int, parent: Int) -> Int:
     """A fresh node without marks, hung under `parent`."""
     n: Int = trie.state[FREE_NODE]
@@ -130,13 +130,13 @@ def _node(trie: Trie, high: Word, low: Word, length: Int, parent: Int) -> Int:
     return n
 
 
-@kernel
+@lean
 def _hang(trie: Trie, n: Int, parent: Int) -> None:
     trie.parent[n] = parent
     trie.child[parent, _bit(trie.high[n], trie.low[n], np.int64(trie.length[parent]))] = n
 
 
-@kernel
+@lean
 def find(trie: Trie, high: Word, low: Word, length: Int) -> Int:
     """The node of this dz, or NONE."""
     n = 0
@@ -147,7 +147,7 @@ def find(trie: Trie, high: Word, low: Word, length: Int) -> Int:
     return n
 
 
-@kernel
+@lean
 def insert(trie: Trie, high: Word, low: Word, length: Int) -> Int:
     """The node of this dz, made if need be; at most two nodes are added."""
     n = 0
@@ -165,7 +165,7 @@ def insert(trie: Trie, high: Word, low: Word, length: Int) -> Int:
     return n
 
 
-@kernel
+@lean
 def prune(trie: Trie, n: Int) -> None:
     """Takes the node and, if need be, its parent away where they have neither marks nor two children."""
     while n > 0 and trie.parent[n] != FREED and trie.record[n] == NONE and trie.label[n] == NONE:
@@ -183,7 +183,7 @@ def prune(trie: Trie, n: Int) -> None:
         n = parent
 
 
-@kernel
+@lean
 def count_up(trie: Trie, n: Int, host: Int) -> bool:
     """One more subscription of the host to this very dz; whether it is the first. Leaves `wants` alone."""
     r = trie.record[n]
@@ -203,7 +203,7 @@ def count_up(trie: Trie, n: Int, host: Int) -> bool:
     return True
 
 
-@kernel
+@lean
 def count_down(trie: Trie, n: Int, host: Int) -> bool:
     """One subscription fewer; whether it was the last. Leaves `wants` alone."""
     before: Int = NONE

@@ -6,7 +6,7 @@ import numpy.typing as npt
 from plerion.index.dzset import Lengths, Words
 from plerion.index.nodes import NO_NODE, EventSample, Nodes, wasted
 from plerion.index.words import common_length, has_bit, masked, pop, push
-from plerion.kernel import Int, kernel
+from plerion.kernel import Int, kernel, lean
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -44,7 +44,7 @@ def join(roots: Int, used: Int, sample: EventSample, nodes: Nodes) -> Int:
     return used + made
 
 
-@kernel
+@lean
 def collapse(nodes: Nodes, used: Int, surplus: Int, heap: Ints, saved: Floats) -> None:
     """Takes `surplus` pairs of leaves back to their parents, those first whose parents waste least more."""
     waiting = 0
@@ -63,7 +63,7 @@ def collapse(nodes: Nodes, used: Int, surplus: Int, heap: Ints, saved: Floats) -
             waiting = push(heap, saved, waiting, above)
 
 
-@kernel
+@lean
 def _has_two_leaves(nodes: Nodes, node: Int) -> bool:
     lower = nodes.lower[node]
     if lower == NO_NODE:
@@ -71,7 +71,7 @@ def _has_two_leaves(nodes: Nodes, node: Int) -> bool:
     return bool(nodes.lower[lower] == NO_NODE and nodes.lower[nodes.upper[node]] == NO_NODE)
 
 
-@kernel
+@lean
 def _saved(nodes: Nodes, node: Int) -> float:
     """What the two leaves below waste less than the node; negated, since heaps give the greatest."""
     return float(nodes.waste[nodes.lower[node]] + nodes.waste[nodes.upper[node]] - nodes.waste[node])

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from plerion.index.dzset import Words
 from plerion.index.words import after
-from plerion.kernel import Int, Word, kernel
+from plerion.kernel import Int, Word, kernel, lean
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -73,7 +73,7 @@ def workplace_for(forest: Forest, budget: Int) -> Workplace:
     return Workplace(_room(room, forest.size.shape[2]), np.empty(room, np.int64), np.empty(room, np.float64))
 
 
-@kernel
+@lean
 def most_leaves(roots: Int, budget: Int) -> Int:
     """How many leaves are looked at."""
     return max(roots, min(EXPLORED * budget, budget + 4096))
@@ -95,7 +95,7 @@ def _room(nodes: Int, rows: Int) -> Nodes:
     )
 
 
-@kernel
+@lean
 def wasted(nodes: Nodes, node: Int, sample: EventSample) -> float:
     """What nobody asks for of the cell's events or, unless they are known, of its share of the space."""
     space = SHARE[nodes.length[node]]
@@ -108,7 +108,7 @@ def wasted(nodes: Nodes, node: Int, sample: EventSample) -> float:
     return float(share * (events + space))
 
 
-@kernel
+@lean
 def _rank(sample: EventSample, high: Word, low: Word) -> Int:
     first, last = 0, len(sample.high)
     while first < last:

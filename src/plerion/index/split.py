@@ -22,7 +22,7 @@ from plerion.index.nodes import (
     wasted,
 )
 from plerion.index.words import canonical, pop, push, with_bit
-from plerion.kernel import Int, Word, kernel
+from plerion.kernel import Int, kernel, lean
 
 Ints = npt.NDArray[np.int64]
 
@@ -44,7 +44,7 @@ def cover_one(
     return high[:found], low[:found], length[:found]
 
 
-@kernel
+@lean
 def _explore(
     forest: Forest, asked: Asked, most: Int, sample: EventSample, nodes: Nodes, heap: Ints
 ) -> tuple[Int, Int]:
@@ -75,7 +75,7 @@ def _explore(
     return used, leaves
 
 
-@kernel
+@lean
 def _child(forest: Forest, asked: Asked, nodes: Nodes, node: Int, child: Int, upper: bool) -> None:
     """The lower or the upper half of a node."""
     c = asked.cluster[nodes.root[node]]
@@ -91,91 +91,78 @@ def _child(forest: Forest, asked: Asked, nodes: Nodes, node: Int, child: Int, up
         nodes.high[child], nodes.low[child] = with_bit(nodes.high[node], nodes.low[node], length)
 
 
-@kernel
+@lean
 def _settle(forest: Forest, asked: Asked, sample: EventSample, nodes: Nodes, node: Int) -> bool:
     """Follows the only half that meets a range as deep as there is one; whether splitting then can save."""
-    root = nodes.root[node]
-    c = asked.cluster[root]
-    ranges = asked.ranges[asked.first[root] : asked.first[root + 1]]
-    rows: Int = forest.first_row[c + 1] - forest.first_row[c]
-    depth, high, low = _shrink(
-        ranges,
-        nodes.start[node],
-        forest.order[c, : forest.depth[c]],
-        forest.size[c],
-        rows,
-        forest.length[c],
-        nodes.length[node] - forest.length[c],
-        nodes.high[node],
-        nodes.low[node],
-    )
-    nodes.length[node], nodes.high[node], nodes.low[node] = forest.length[c] + depth, high, low
+    c = asked.cluster[nodes.root[node]]
+    _shrink(forest, asked, nodes, node)
     nodes.lower[node] = NO_NODE
-    share, inside = _overlap(ranges, nodes.start[node], forest.size[c, depth], rows)
-    nodes.asked[node] = share * SHARE[nodes.length[node]]
+    nodes.asked[node], inside = _overlap(forest, asked, nodes, node)
     nodes.waste[node] = 0.0 if inside else wasted(nodes, node, sample)
-    return bool(depth < forest.depth[c] and not inside)
+    return bool(nodes.length[node] - forest.length[c] < forest.depth[c] and not inside)
 
 
-@kernel
-def _shrink(
-    ranges: Ints,
-    start: Ints,
-    order: Ints,
-    size: Ints,
-    rows: Int,
-    before: Int,
-    depth: Int,
-    high: Word,
-    low: Word,
-) -> tuple[Int, Word, Word]:
-    """The smallest cell with all that is asked of this one; `start` follows. Plain arguments: this is hot."""
-    alone = len(ranges) == 1  # a single range meets every cell that is looked at
-    while depth < len(order):
-        row = order[depth]
-        middle = start[row] + size[depth + 1, row]
+@lean
+def _shrink(forest: Forest, asked: Asked, nodes: Nodes, node: Int) -> None:
+    """The smallest cell with all that is asked of this one."""
+    root = nodes.root[node]
+    c, one = asked.cluster[root], asked.first[root]
+    alone = asked.first[root + 1] == one + 1  # a single range meets every cell that is looked at
+    high, low, before = nodes.high[node], nodes.low[node], forest.length[c]
+    depth, last = nodes.length[node] - before, forest.depth[c]
+    while depth < last:
+        row = forest.order[c, depth]
+        middle = nodes.start[node, row] + forest.size[c, depth + 1, row]
         if alone:
-            lower, upper = ranges[0, row, 0] < middle, ranges[0, row, 1] >= middle
+            lower, upper = asked.ranges[one, row, 0] < middle, asked.ranges[one, row, 1] >= middle
         else:
-            lower, upper = _halves_met(ranges, start, size[depth], rows, row, middle)
+            lower, upper = _halves_met(forest, asked, nodes, node, depth, row, middle)
         if lower and upper:
             break
         if upper:
-            start[row] = middle
+            nodes.start[node, row] = middle
             high, low = with_bit(high, low, before + depth)
         depth += 1
-    return depth, high, low
+    nodes.length[node], nodes.high[node], nodes.low[node] = before + depth, high, low
 
 
-@kernel
-def _halves_met(ranges: Ints, start: Ints, size: Ints, rows: Int, row: Int, middle: Int) -> tuple[bool, bool]:
+@lean
+def _halves_met(
+    forest: Forest, asked: Asked, nodes: Nodes, node: Int, depth: Int, row: Int, middle: Int
+) -> tuple[bool, bool]:
+    root = nodes.root[node]
+    c = asked.cluster[root]
     lower, upper = False, False
-    for r in range(len(ranges)):
+    for r in range(asked.first[root], asked.first[root + 1]):
         meets = True
-        for k in range(rows):
-            if ranges[r, k, 0] >= start[k] + size[k] or ranges[r, k, 1] < start[k]:
+        for k in range(forest.first_row[c + 1] - forest.first_row[c]):
+            start = nodes.start[node, k]
+            if asked.ranges[r, k, 0] >= start + forest.size[c, depth, k] or asked.ranges[r, k, 1] < start:
                 meets = False
                 break
         if meets:
-            lower |= ranges[r, row, 0] < middle
-            upper |= ranges[r, row, 1] >= middle
+            lower |= asked.ranges[r, row, 0] < middle
+            upper |= asked.ranges[r, row, 1] >= middle
     return lower, upper
 
 
-@kernel
-def _overlap(ranges: Ints, start: Ints, size: Ints, rows: Int) -> tuple[float, bool]:
-    """The share of the cell that is asked for (adjacent ranges may count twice), and if one asks for all."""
+@lean
+def _overlap(forest: Forest, asked: Asked, nodes: Nodes, node: Int) -> tuple[float, bool]:
+    """How much of the space is asked for in the cell (adjacent ranges may count twice), and if one asks for all."""
+    root = nodes.root[node]
+    c = asked.cluster[root]
+    depth = nodes.length[node] - forest.length[c]
     share, inside = 0.0, False
-    for r in range(len(ranges)):
-        common, all_of_it = 1.0, True
-        for k in range(rows):
-            first = max(ranges[r, k, 0], start[k])
-            last = min(ranges[r, k, 1], start[k] + size[k] - 1)
+    for r in range(asked.first[root], asked.first[root + 1]):
+        common, all_of_it = 1.0, True  # in the smallest cells that there are
+        for k in range(forest.first_row[c + 1] - forest.first_row[c]):
+            start, size = nodes.start[node, k], forest.size[c, depth, k]
+            first, last = max(asked.ranges[r, k, 0], start), min(asked.ranges[r, k, 1], start + size - 1)
             if first > last:
                 common, all_of_it = 0.0, False
                 break
-            common *= (last - first + 1) / size[k]
-            all_of_it &= last - first + 1 == size[k]
+            common *= last - first + 1
+            all_of_it &= last - first + 1 == size
         share += common
         inside |= all_of_it
-    return min(share, 1.0), inside
+    return min(share * SHARE[forest.length[c] + forest.depth[c]], SHARE[nodes.length[node]]), inside

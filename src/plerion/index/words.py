@@ -4,13 +4,13 @@ import numpy as np
 import numpy.typing as npt
 
 from plerion.index.dzset import Lengths, Words
-from plerion.kernel import Int, Word, kernel
+from plerion.kernel import Int, Word, kernel, lean
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
-@kernel
+@lean
 def with_bit(high: Word, low: Word, place: Int) -> tuple[Word, Word]:
     """The words with the bit at `place` (0 is leftmost) set."""
     if place < 64:
@@ -18,14 +18,14 @@ def with_bit(high: Word, low: Word, place: Int) -> tuple[Word, Word]:
     return high, low | (np.uint64(1) << np.uint64(127 - place))
 
 
-@kernel
+@lean
 def has_bit(high: Word, low: Word, place: Int) -> bool:
     """Whether the bit at `place` (0 is leftmost) is set."""
     word, shift = (high, 63 - place) if place < 64 else (low, 127 - place)
     return bool((word >> np.uint64(shift)) & np.uint64(1))
 
 
-@kernel
+@lean
 def common_length(high: Word, low: Word, other_high: Word, other_low: Word) -> Int:
     """How many bits two different keys have in common from the left."""
     differing, place = high ^ other_high, 0
@@ -37,7 +37,7 @@ def common_length(high: Word, low: Word, other_high: Word, other_low: Word) -> I
     return place
 
 
-@kernel
+@lean
 def after(high: Word, low: Word, length: Int) -> tuple[Word, Word]:
     """The first key past the cell; (0, 0) when the cell ends the space."""
     if length == 0:
@@ -48,7 +48,7 @@ def after(high: Word, low: Word, length: Int) -> tuple[Word, Word]:
     return (high + np.uint64(1) if after < low else high), after
 
 
-@kernel
+@lean
 def masked(high: Word, low: Word, length: Int) -> tuple[Word, Word]:
     """The key with all bits past `length` cleared."""
     if length == 0:
@@ -58,7 +58,7 @@ def masked(high: Word, low: Word, length: Int) -> tuple[Word, Word]:
     return high, low >> np.uint64(128 - length) << np.uint64(128 - length)
 
 
-@kernel
+@lean
 def canonical(high: Words, low: Words, length: Lengths) -> Int:
     """Joins, in place, halves that are both there; the cells are disjoint and in order. How many are left."""
     n = 0
@@ -74,7 +74,7 @@ def canonical(high: Words, low: Words, length: Lengths) -> Int:
     return n
 
 
-@kernel
+@lean
 def push(heap: Ints, key: Floats, size: Int, item: Int) -> Int:
     place = size
     heap[place] = item
@@ -85,7 +85,7 @@ def push(heap: Ints, key: Floats, size: Int, item: Int) -> Int:
     return size + 1
 
 
-@kernel
+@lean
 def pop(heap: Ints, key: Floats, size: Int) -> Int:
     top = heap[0]
     heap[0] = heap[size - 1]
@@ -130,14 +130,14 @@ for _i in range(64):
     _PLACE[(0x03F79D71B4CB0A89 << _i & 0xFFFFFFFFFFFFFFFF) >> 58] = _i
 
 
-@kernel
+@lean
 def lowest_bit(word: Word) -> Int:
     """The place (from the right) of the lowest bit that is set; the word is not 0."""
     place: Int = _PLACE[((word & (~word + np.uint64(1))) * _DE_BRUIJN) >> np.uint64(58)]
     return place
 
 
-@kernel
+@lean
 def ones(word: Word) -> Int:
     """How many bits are set."""
     word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plerion.kernel import Int, kernel
+from plerion.kernel import Int, kernel, lean
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -80,7 +80,7 @@ def _candidates(column: Floats, sides: Floats) -> Floats:
     return np.concatenate((np.sort(below)[-1:], between, np.sort(above)[:1]))
 
 
-@kernel
+@lean
 def _in_box(load: Ranked, event: Int, box: Int) -> bool:
     for a in range(load.events.shape[1]):
         x = load.events[event, a]
@@ -89,7 +89,7 @@ def _in_box(load: Ranked, event: Int, box: Int) -> bool:
     return True
 
 
-@kernel
+@lean
 def is_wanted(load: Ranked, event: Int, box: Int) -> bool:
     """Whether the interest that the box belongs to has the event, as far as the attributes with candidates tell."""
     if _in_box(load, event, box):

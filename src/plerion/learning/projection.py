@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plerion.kernel import Int, kernel
+from plerion.kernel import Int, kernel, lean
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -124,7 +124,7 @@ def _united(owner: Ints, low: Ranks, high: Ranks) -> Int:
     return n
 
 
-@kernel
+@lean
 def _cell(position: float, low: float, factor: float, cells: Int) -> Int:
     scaled = (position - low) * factor
     if not scaled > 0:

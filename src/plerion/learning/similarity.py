@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plerion.kernel import Int, kernel
+from plerion.kernel import Int, kernel, lean
 from plerion.learning.projection import Floats, Ints, Projection, Projections, Ranks
 
 _EVENTS_A_RECTANGLE = 16  # as many events are looked at in the time that a rectangle takes to open and close
@@ -147,7 +147,7 @@ def _sweep(i: Spans, j: Spans, swept: npt.NDArray[np.bool_]) -> Int:
     return total
 
 
-@kernel
+@lean
 def _add(cells: Ranks, blocks: Ranks, shift: Int, low: Int, high: Int, amount: Int) -> None:
     """Adds to the ranks from low to high - 1; what stands at a rank is the sum of its cell and its block."""
     first, last = low >> shift, high >> shift

@@ -16,7 +16,7 @@ from plerion.index.cover import Covers
 from plerion.index.dzset import DzColumns, Lengths, Words
 from plerion.index.encode import Codes
 from plerion.index.words import lowest_bit, masked
-from plerion.kernel import Int, kernel
+from plerion.kernel import Int, kernel, lean
 from plerion.matching.bitset import BitsetMatcher, OpenBoxes, open_at
 from plerion.matching.matcher import Flags, Floats, Ints
 
@@ -130,7 +130,7 @@ def _reached(events: Int, event: Ints, first: Ints, last: Ints, host: Ints, host
     return reached
 
 
-@kernel
+@lean
 def _has(
     cells: tuple[Words, Words],
     length: Lengths,

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from plerion.flow.atoms import Net, Rows, Scratch, atoms, matches, net, scratch, walk
 from plerion.flow.entry import Ints, Masks, Tables
 from plerion.index.dzset import DzColumns, Words
-from plerion.kernel import Int, Word, kernel
+from plerion.kernel import Int, Word, kernel, lean
 from plerion.topology.graph import Topology
 
 Courses32 = npt.NDArray[np.int32]
@@ -87,7 +87,7 @@ class BulkNetwork:
         return Traffic(course, events, copies, looped, first, slot, beyond, len(self._net.switch_of))
 
 
-@kernel
+@lean
 def _atom(search: AtomSearch, high: Word, low: Word) -> Int:
     """The last atom that begins at or before the key."""
     prefix = np.int64(high >> np.uint64(48))
