@@ -1,0 +1,171 @@
+"""All that there is of a lab, found by its name alone, and removed.
+
+A lab may have died at any moment: half built, its daemons killed, its run directory all that a reboot left. So nothing
+that was written down is believed. Processes are known by their program and by the run directory among their words,
+namespaces and interfaces by their names, and removing goes on until nothing is found.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic, sleep
+
+from plerion.lab import names
+from plerion.lab.error import LabError
+from plerion.lab.place import DEFAULT_ROOT, Place
+from plerion.lab.run import NAMESPACES
+
+# What building a lab starts. A pager that shows a log of the lab is none of it.
+PROGRAMS = frozenset({"ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovs-appctl", "ovsdb-tool", "ip", "tc"})
+PATIENCE_SECONDS = 20.0
+STEP_SECONDS = 0.01
+_INTERFACES = Path("/sys/class/net")
+_PROCESSES = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class Residue:
+    """What was found of a lab; false when there is nothing."""
+
+    processes: tuple[int, ...]
+    guests: tuple[int, ...]
+    namespaces: tuple[str, ...]
+    interfaces: tuple[str, ...]
+    directory: bool
+
+    def __bool__(self) -> bool:
+        return bool(self.processes or self.namespaces or self.interfaces or self.directory)
+
+    def __str__(self) -> str:
+        counts = {
+            "process": len(self.processes),
+            "namespace": len(self.namespaces),
+            "interface": len(self.interfaces),
+            "run directory": int(self.directory),
+        }
+        return ", ".join(f"{count} {what}" for what, count in counts.items() if count) or "nothing"
+
+
+def residue(place: Place) -> Residue:
+    """Everything that the lab of this name has on this machine now."""
+    namespaces = tuple(sorted(name for name in _listed(NAMESPACES) if names.lab_of(name) == place.name))
+    own = tuple(sorted(name for name in _listed(_INTERFACES) if names.is_interface(place.name, name)))
+    daemons = tuple(pid for pid, _ in daemons_of(place.path))
+    return Residue(daemons, tuple(_guests(namespaces)), namespaces, own, place.path.exists())
+
+
+def daemons_of(path: Path) -> Iterator[tuple[int, str]]:
+    """(pid, program) of each process that works on the run directory."""
+    for pid, words in _commands():
+        program = os.path.basename(words[0])  # noqa: PTH119 - a word of a command, which need not be a path
+        if program in PROGRAMS and any(f"{path}/" in word for word in words[1:]):
+            yield pid, program
+
+
+def named_labs(root: Path) -> list[str]:
+    """The names of all labs that have left a directory, a process or a namespace."""
+    found = {path.name for path in root.iterdir() if path.is_dir()} if root.is_dir() else set()
+    found |= {name for name in map(names.lab_of, _listed(NAMESPACES)) if name is not None}
+    for _, words in _commands():
+        for word in words[1:]:
+            _, inside, rest = word.partition(f"{root}/")
+            if inside and words[0].rpartition("/")[2] in PROGRAMS:
+                found.add(rest.partition("/")[0])
+    return sorted(name for name in found if names.lab_of(f"{names.NAMESPACE_PREFIX}.{name}.h") == name)
+
+
+def remove(place: Place) -> Residue:
+    """Nothing of the lab is left when this returns; answers with what there was. Programs in its hosts end, too."""
+    first = found = residue(place)
+    give_up = monotonic() + PATIENCE_SECONDS
+    while found:
+        end([*found.processes, *found.guests])
+        _delete(place.name, found)
+        shutil.rmtree(place.path, ignore_errors=True)
+        found = residue(place)
+        if found and monotonic() > give_up:
+            raise LabError(f"lab {place.name} does not go away: {found} left", "see who holds it")
+        if found:
+            sleep(STEP_SECONDS)
+    if place.path.parent == DEFAULT_ROOT:
+        with suppress(OSError):  # another lab is in it, or somebody was quicker
+            DEFAULT_ROOT.rmdir()
+    return first
+
+
+def end(processes: Iterable[int], by: signal.Signals = signal.SIGKILL) -> None:
+    """The processes are gone when this returns."""
+    pending = set(processes)
+    for pid in pending:
+        try:
+            os.kill(pid, by)
+        except ProcessLookupError:
+            continue
+    give_up = monotonic() + PATIENCE_SECONDS
+    while pending := {pid for pid in pending if _alive(pid)}:
+        if monotonic() > give_up:
+            raise LabError(f"process {min(pending)} does not end")
+        sleep(STEP_SECONDS)
+
+
+def _delete(name: str, found: Residue) -> None:
+    # A group is deleted at once, where one by one each would wait for the kernel to be done with it.
+    group = names.group(name)
+    lines = [f"link set {interface} group {group}" for interface in found.interfaces]
+    lines += [f"link delete group {group}"] if found.interfaces else []
+    lines += [f"netns delete {namespace}" for namespace in found.namespaces]
+    if lines:
+        # With -force it goes on after a line that failed; what is left is seen and tried again.
+        subprocess.run(
+            ["ip", "-force", "-batch", "-"], input="\n".join(lines) + "\n", text=True, capture_output=True, check=False
+        )  # fmt: skip
+
+
+def _listed(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()] if folder.is_dir() else []
+
+
+def _commands() -> Iterator[tuple[int, list[str]]]:
+    """Processes and their words; a process that ended has none."""
+    for path in _PROCESSES.iterdir():
+        if path.name.isdigit():
+            try:
+                words = (path / "cmdline").read_bytes().decode(errors="replace").rstrip("\0").split("\0")
+            except OSError:
+                continue
+            if words[0]:
+                yield int(path.name), words
+
+
+def _guests(namespaces: Iterable[str]) -> Iterator[int]:
+    """The processes that run inside of namespaces."""
+    wanted = {identity for name in namespaces if (identity := _identity(NAMESPACES / name))}
+    if wanted:
+        for pid, _ in _commands():
+            if _identity(_PROCESSES / str(pid) / "ns" / "net") in wanted and pid != os.getpid():
+                yield pid
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What tells a namespace from all others."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _alive(pid: int) -> bool:
+    try:
+        # The name in brackets may hold anything, so the state is what follows the last bracket.
+        state = (_PROCESSES / str(pid) / "stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in ("Z", "X")
