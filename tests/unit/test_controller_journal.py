@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from textwrap import dedent
 
+import numpy as np
 import pytest
 
 from plerion.content.schema import Number, Schema
@@ -24,7 +25,7 @@ from plerion.controller.inputs import (
     Unadvertise,
     Unsubscribe,
 )
-from plerion.controller.journal import Journal, JournalError, fingerprint
+from plerion.controller.journal import MAX_REGION_BYTES, Journal, JournalError, digest, fingerprint
 from plerion.controller.state import Settings
 from plerion.index.propose import regular
 from plerion.topology import SwitchId, line, ring
@@ -83,6 +84,7 @@ def test_compaction_replaces_everything_or_nothing(tmp_path: Path) -> None:
     assert list(journal.replay()) == ONE_OF_EACH
     journal.compact(ONE_OF_EACH[:2])
     journal.append(ONE_OF_EACH[4:5])
+    journal.close()
     assert reopened(tmp_path / "j") == [*ONE_OF_EACH[:2], ONE_OF_EACH[4]]
 
 
@@ -96,6 +98,7 @@ def test_a_full_disk_is_said_and_the_journal_goes_on(tmp_path: Path) -> None:
     assert list(journal.replay()) == ONE_OF_EACH
     journal._database.execute("PRAGMA max_page_count = 100000")
     journal.append(ONE_OF_EACH)
+    journal.close()
     assert reopened(tmp_path / "j") == [*ONE_OF_EACH, *ONE_OF_EACH]
 
 
@@ -129,6 +132,31 @@ def test_a_later_releases_journal_is_refused(tmp_path: Path) -> None:
     altered(tmp_path / "j", "UPDATE about SET value = '2' WHERE name = 'version'")
     with pytest.raises(JournalError, match="version 2, this release reads version 1"):
         Journal(tmp_path / "j", SETTINGS)
+
+
+def test_two_controllers_do_not_share_a_journal(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j", SETTINGS)
+    journal.append(ONE_OF_EACH[:1])
+    with pytest.raises(JournalError, match=r"j: database is locked: another controller has it open"):
+        Journal(tmp_path / "j", SETTINGS)
+    journal.append(ONE_OF_EACH[1:])
+    journal.close()
+    assert reopened(tmp_path / "j") == ONE_OF_EACH
+
+
+def test_boxes_of_filter_texts_are_kept_beside_the_inputs(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j", SETTINGS)
+    boxes, many = np.array([[[4.0, np.inf]]]), np.zeros((MAX_REGION_BYTES // 16 + 1, 1, 2))
+    journal.append(ONE_OF_EACH[:1], {"x > 3": boxes, "x = 1 OR …": many, "FALSE": boxes[:0]})
+    journal.close()
+    journal = Journal(tmp_path / "j", SETTINGS)
+    kept = journal.regions()
+    assert {key: found.tolist() for key, found in kept.items()} == {
+        digest("x > 3"): boxes.tolist(),
+        digest("FALSE"): [],
+    }
+    journal.compact(ONE_OF_EACH[:2])
+    assert set(journal.regions()) == {digest("x > 3")}
 
 
 @pytest.mark.parametrize("content", [b"not a database at all" * 50, b"SQLite format 3\0" + b"\xff" * 2000])

@@ -172,13 +172,15 @@ def test_a_restart_sends_only_what_the_switches_lack(tmp_path: Path) -> None:
         await controller.handle_all(INPUTS)
         assert list(journal.replay()) == INPUTS
         journal.close()
-        again = await Controller.start(SETTINGS, Journal(tmp_path / "j", SETTINGS), switches)
+        reopened = Journal(tmp_path / "j", SETTINGS)
+        again = await Controller.start(SETTINGS, reopened, switches)
         assert switches.told[-1] == 0
         assert again.state.table.tables() == controller.state.table.tables()
         half = stepped(INPUTS[:2])
         await switches.apply(diff(await switches.tables(), half))
         assert await again.resync() == len(diff(half, stepped(INPUTS))) > 0
         assert await again.resync() == 0
+        reopened.close()
         blank = CountingSwitches()
         await Controller.start(SETTINGS, Journal(tmp_path / "j", SETTINGS), blank)
         assert blank.told == [len(stepped(INPUTS))]

@@ -1,24 +1,32 @@
 """The controller's memory: every accepted input, on disk before it is answered.
 
 SQLite in WAL mode with full synchronisation: an input that `append` returned from survives a kill and a power cut. A
-journal belongs to one set of settings; opened with others it says so instead of replaying nonsense.
+journal belongs to one set of settings; opened with others it says so instead of replaying nonsense. It belongs to one
+controller, too: while one has it open another one is refused, because each would undo what the other tells switches.
+
+Beside the inputs it keeps what their filter texts were found to mean. That is a copy of what parsing gives, there
+because parsing takes most of the time of a start; nothing but time is lost with it.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
-from plerion.controller.inputs import Input
+from plerion.controller.inputs import Advertise, Input, Subscribe
 from plerion.controller.state import Settings
 from plerion.index.codec import to_json
+from plerion.index.cover import Floats
 
 VERSION = "1"
+PATIENCE_SECONDS = 1.0  # for a predecessor that is just ending
+MAX_REGION_BYTES = 4096  # larger ones cost more to keep than to find again
 
 
 class JournalError(RuntimeError):
@@ -30,25 +38,34 @@ class Journal:
 
     def __init__(self, path: str | Path, settings: Settings) -> None:
         self._path = path
+        self._width = len(settings.index.schema.attributes)
         with self._named("it is not a journal, or not writable"):
-            self._database = sqlite3.connect(path, isolation_level=None)
+            self._database = sqlite3.connect(path, isolation_level=None, timeout=PATIENCE_SECONDS)
         try:
             with self._named("it is not a journal, or not writable"):
+                self._database.execute("PRAGMA locking_mode = EXCLUSIVE")
                 self._database.execute("PRAGMA journal_mode = WAL")
                 self._database.execute("PRAGMA synchronous = FULL")
                 self._database.execute("CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT)")
                 self._database.execute(
                     "CREATE TABLE IF NOT EXISTS inputs (number INTEGER PRIMARY KEY, body BLOB)"
                 )
+                self._database.execute(
+                    "CREATE TABLE IF NOT EXISTS regions (filter BLOB PRIMARY KEY, bounds BLOB)"
+                )
                 self._check(fingerprint(settings))
         except JournalError:
             self.close()
             raise
 
-    def append(self, inputs: Iterable[Input]) -> None:
-        """Returns when all of them are on disk; all or none. Raises `JournalError` when the disk does not take them."""
+    def append(self, inputs: Iterable[Input], regions: Mapping[str, Floats] | None = None) -> None:
+        """Returns when all of them are on disk; all or none. Raises `JournalError` when the disk does not take them.
+
+        `regions` gives the boxes of filter texts among them, to be found again by `regions`.
+        """
         with self._transaction():
             self._insert(inputs)
+            self._insert_regions(regions or {})
 
     def replay(self) -> Iterator[Input]:
         """All inputs in their order; one that cannot be read stops it with its number."""
@@ -60,11 +77,24 @@ class Journal:
                     raise JournalError(f"{self._path}: input {number} is damaged: {error}") from None
                 yield received
 
+    def regions(self) -> Mapping[bytes, Floats]:
+        """The boxes of filter texts, by `digest`; those of any text may be missing."""
+        with self._named("the file is damaged; put a copy of it in its place"):
+            rows = self._database.execute("SELECT filter, bounds FROM regions").fetchall()
+        sized = (
+            (key, np.frombuffer(text, "<f8")) for key, text in rows if len(text) % (16 * self._width) == 0
+        )
+        return {key: numbers.reshape(-1, self._width, 2) for key, numbers in sized}
+
     def compact(self, live: Iterable[Input]) -> None:
         """Replaces the whole list by a shorter one with the same outcome, in one transaction."""
+        needed: set[bytes] = set()
         with self._transaction():
             self._database.execute("DELETE FROM inputs")
-            self._insert(live)
+            self._insert(_noting_texts(live, needed))
+            kept = [key for (key,) in self._database.execute("SELECT filter FROM regions")]
+            gone = ((key,) for key in kept if key not in needed)
+            self._database.executemany("DELETE FROM regions WHERE filter = ?", gone)
 
     def __len__(self) -> int:
         (count,) = self._database.execute("SELECT count(*) FROM inputs").fetchone()
@@ -76,6 +106,14 @@ class Journal:
     def _insert(self, inputs: Iterable[Input]) -> None:
         rows = ((msgspec.msgpack.encode(received),) for received in inputs)
         self._database.executemany("INSERT INTO inputs (body) VALUES (?)", rows)
+
+    def _insert_regions(self, regions: Mapping[str, Floats]) -> None:
+        rows = (
+            (digest(text), found.astype("<f8").tobytes())
+            for text, found in regions.items()
+            if found.nbytes <= MAX_REGION_BYTES
+        )
+        self._database.executemany("INSERT OR IGNORE INTO regions VALUES (?, ?)", rows)
 
     def _check(self, expected: str) -> None:
         self._database.execute("INSERT OR IGNORE INTO about VALUES ('version', ?)", (VERSION,))
@@ -108,7 +146,21 @@ class Journal:
         try:
             yield
         except sqlite3.Error as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+                meaning = "another controller has it open; stop that one, or give this one a file of its own"
             raise JournalError(f"{self._path}: {error}: {meaning}") from None
+
+
+def _noting_texts(inputs: Iterable[Input], digests: set[bytes]) -> Iterator[Input]:
+    for received in inputs:
+        if isinstance(received, Advertise | Subscribe) and isinstance(received.filter, str):
+            digests.add(digest(received.filter))
+        yield received
+
+
+def digest(text: str) -> bytes:
+    """What stands for a filter text in `regions`."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def fingerprint(settings: Settings) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import singledispatch
+from functools import lru_cache, singledispatch
 
 import numpy as np
 
@@ -216,10 +216,18 @@ def regions(state: State, filter_or_boxes: str | Boxes) -> Floats:
     schema = state.settings.index.schema
     try:
         if isinstance(filter_or_boxes, str):
-            return bounds(boxes(parse(filter_or_boxes, schema)), schema)
+            return text_regions(filter_or_boxes, schema)
         return _checked(np.array(filter_or_boxes, np.float64), schema)
     except ValueError as error:
         raise Refusal(str(error)) from None
+
+
+@lru_cache(maxsize=512)
+def text_regions(text: str, schema: Schema) -> Floats:
+    """The boxes of a filter text. Those of a round's texts are kept, because its journal entry needs them again."""
+    found = bounds(boxes(parse(text, schema)), schema)
+    found.flags.writeable = False
+    return found
 
 
 def _checked(given: Floats, schema: Schema) -> Floats:
