@@ -20,6 +20,7 @@ VERBS = {
     "log": "Fill an event log from files, and see what it holds.",
     "reproduce": "Compute the papers' figures again, and say whether what they claim holds.",
     "pipeline": "Watch a log on Spark, and get a better index proposed.",
+    "lab": "Build networks of real switches and hosts on this machine.",
     "bench": "Measure the hot paths and compare with what they must reach.",
     "demo": "Watch a fat-tree network deliver real weather events.",
 }

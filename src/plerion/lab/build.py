@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from plerion.lab import plan as planned
-from plerion.lab import run
+from plerion.lab import bridges, run, wires
+from plerion.lab.buffers import widen
 from plerion.lab.error import LabError
 from plerion.lab.names import HOST_INTERFACE
 from plerion.lab.place import Place
-from plerion.lab.plan import Plan
+from plerion.lab.plan import Options, Plan, Tls
 from plerion.lab.residue import residue
-from plerion.topology.graph import HostId, Port
+from plerion.topology.graph import HostId, Port, Topology
 
 Step = Callable[[], object]
 
@@ -43,23 +45,41 @@ def steps(plan: Plan, place: Place) -> Iterator[Step]:
     """What builds a lab in a directory that was claimed for it."""
     yield partial(place.description.write_bytes, msgspec.json.encode(description(plan)))
     yield partial(run.start_database, place)
-    yield partial(run.batch, place, "namespaces", planned.namespaces(plan))
-    yield partial(run.batch, place, "cables", planned.cables(plan))
+    yield partial(run.batch, place, "namespaces", wires.namespaces(plan))
+    yield partial(run.batch, place, "cables", wires.cables(plan))
     yield partial(run.without_ipv6, list(plan.interfaces()))
-    yield partial(run.batch, place, "up", planned.raised(plan.interfaces()))
+    yield partial(run.batch, place, "up", wires.raised(plan.interfaces()))
     if plan.options.datapath == "netdev":
         yield partial(run.each, partial(set_up_host, plan, place), plan.topology.hosts)
-    yield partial(run.vsctl, place, planned.network_words(plan), False)
+    if plan.options.shape:
+        yield partial(shape, plan, place)
+    yield partial(run.vsctl, place, bridges.network_words(plan), False)
     yield partial(run.start_switches, place, plan.options.datapath == "dummy")
     yield partial(check_ports, plan, place)
+    yield partial(widen, place)
 
 
 def set_up_host(plan: Plan, place: Place, host: HostId) -> None:
     """The host sends and receives as the plan says."""
     space = plan.namespace(host)
     title = f"host{plan.topology.host_number(host)}"
-    run.batch(place, title, planned.host_lines(plan, host), "-6", "-n", space)
+    run.batch(place, title, wires.host_lines(plan, host), "-6", "-n", space)
     run.in_namespace(space, partial(run.compute_checksums, HOST_INTERFACE))
+
+
+def shape(plan: Plan, place: Place) -> None:
+    """Links have the latency and capacity that the topology says, as far as it says any."""
+    for space, lines in wires.shapes(plan).items():
+        file = place.path / "shape.batch"
+        file.write_text("\n".join(lines) + "\n")
+        try:
+            run.run(["tc", *(["-n", space] if space else []), "-batch", file], place)
+        except LabError as error:
+            if "unknown" not in error.what:
+                raise
+            delayed = any("netem" in line for line in lines)
+            kind = "netem, which delays packets" if delayed else "tbf, which limits their rate"
+            raise LabError(f"this kernel has no {kind}", "build the lab without --shape") from None
 
 
 def check_ports(plan: Plan, place: Place) -> None:
@@ -84,3 +104,23 @@ def ports(place: Place) -> dict[str, int]:
 def description(plan: Plan) -> dict[str, object]:
     """The plan as a document from which `described` makes it again."""
     return {"name": plan.name, "topology": plan.topology.to_json(), "options": plan.options}
+
+
+class _Description(msgspec.Struct):
+    name: str
+    topology: dict[str, object]
+    options: dict[str, Any]
+
+
+def described(place: Place) -> Plan:
+    """The plan that a lab was built from; `FileNotFoundError` where there is none."""
+    try:
+        found = msgspec.json.decode(place.description.read_bytes(), type=_Description)
+        tls = found.options.pop("tls", None)
+        files = None if tls is None else Tls(**{name: Path(file) for name, file in tls.items()})
+        prefixes = tuple(found.options.pop("prefixes"))
+        options = Options(**found.options, tls=files, prefixes=prefixes)
+        return Plan(Topology.from_json(found.topology), found.name, options)
+    except (msgspec.MsgspecError, TypeError, KeyError):
+        fix = f"take it down: plerion lab down --name {place.name}"
+        raise LabError(f"lab {place.name} was not finished", fix) from None

@@ -8,14 +8,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-import msgspec
-
 from plerion.content.errors import quoted
-from plerion.lab import build, run
-from plerion.lab import plan as planned
+from plerion.lab import bridges, build, run, wires
+from plerion.lab.buffers import widen
 from plerion.lab.error import LabError
 from plerion.lab.place import Place
-from plerion.lab.plan import Datapath, Links, Options, Plan, Tls
+from plerion.lab.plan import Datapath, Links, Options, Plan
 from plerion.lab.residue import Residue, daemons_of, end, remove
 from plerion.topology.graph import HostId, Port, SwitchId, Topology
 
@@ -52,10 +50,14 @@ class Lab:
     ) -> Lab:
         """A lab of this topology; the switches look for their controller, but do not wait for it.
 
-        What else there is to choose: `Options`. A lab that cannot be finished takes itself down.
+        What else there is to choose: `Options`.
         """
-        plan = Plan(topology, name, Options(controller, datapath, links, **options))
-        place = Place(name, run)
+        return await cls.build(Plan(topology, name, Options(controller, datapath, links, **options)), run)
+
+    @classmethod
+    async def build(cls, plan: Plan, run: Path | None = None) -> Lab:
+        """The lab of a plan; one that cannot be finished takes itself down."""
+        place = Place(plan.name, run)
         await _whole(build.check, plan, place)
         build.claim(place)
         with place.locked():
@@ -76,7 +78,7 @@ class Lab:
         """The lab of this name that somebody built; raises `LabError` when there is none."""
         place = Place(name, run)
         try:
-            return cls(_described(place), place)
+            return cls(build.described(place), place)
         except FileNotFoundError:
             fix = "see plerion lab status, or build it: plerion lab up"
             raise LabError(f"there is no lab {name}", fix) from None
@@ -115,38 +117,41 @@ class Lab:
     def _wire(self, port: Port | str, up: bool) -> None:
         link = self.plan.link(Port.parse(port) if isinstance(port, str) else port)
         if self.plan.is_wired(link):
-            run.batch(self.place, "wire", planned.raised(self.plan.interfaces([link]), up))
+            run.batch(self.place, "wire", wires.raised(self.plan.interfaces([link]), up))
             return
-        words = planned.attached(self.plan, link) if up else planned.detached(self.plan, link)
+        words = bridges.attached(self.plan, link) if up else bridges.detached(self.plan, link)
         run.vsctl(self.place, words)
 
     def stop_switch(self, switch: str) -> None:
         """The switch is gone with its tables and its connections, and its neighbours see its links go down."""
-        words = ["--if-exists", "del-br", self.plan.bridge(switch)]
-        run.batch(self.place, "wire", planned.raised(planned.own_interfaces(self.plan, switch), up=False))
-        run.vsctl(self.place, words)
+        down = wires.raised(wires.own_interfaces(self.plan, switch), up=False)
+        run.batch(self.place, "wire", down)
+        run.vsctl(self.place, bridges.stopped(self.plan, switch))
 
     def start_switch(self, switch: str) -> None:
-        """A switch that was stopped is back, with empty tables."""
+        """A switch that was stopped is back, with empty tables and all its links; one that runs is stopped first."""
         self.stop_switch(switch)
-        run.batch(self.place, "wire", planned.raised(planned.own_interfaces(self.plan, switch)))
-        run.vsctl(self.place, planned.bridge_words(self.plan, SwitchId(switch)))
+        run.batch(self.place, "wire", wires.raised(wires.own_interfaces(self.plan, switch)))
+        running = run.vsctl(self.place, ["list-br"]).split()
+        run.vsctl(self.place, bridges.started(self.plan, SwitchId(switch), running))
+        widen(self.place)
 
     def restart_daemon(self) -> None:
         """Open vSwitch dies (kill -9) and is started again: every switch is back, with empty tables."""
         end(pid for pid, program in daemons_of(self.place.path) if program == "ovs-vswitchd")
         run.start_switches(self.place, self.plan.options.datapath == "dummy")
         run.vsctl(self.place, ["init"])
+        widen(self.place)
 
     def trace(self, switch: str, in_port: int, flow: str) -> str:
         """What the switch would do with a packet, in the words of ``ofproto/trace``."""
         return self.appctl("ofproto/trace", self.plan.bridge(switch), f"in_port={in_port},{flow}")
 
     def set_table_limit(
-        self, switch: str, entries: int | None, policy: str = "refuse", table: int = planned.TABLES[-1]
+        self, switch: str, entries: int | None, policy: str = "refuse", table: int = bridges.TABLES[-1]
     ) -> None:
         """A table of a switch takes no more entries than this; what is over is refused, or replaces (``evict``)."""
-        run.vsctl(self.place, planned.limit_words(self.plan, switch, entries, policy, table))
+        run.vsctl(self.place, bridges.limit_words(self.plan, switch, entries, policy, table))
 
     def ofctl(self, switch: str, command: str, *words: str, text: str | None = None) -> str:
         """What ``ovs-ofctl`` prints, for example ``ofctl("s1", "dump-flows")``; `text` is what it reads from ``-``.
@@ -167,25 +172,6 @@ def take_down(place: Place) -> Residue:
     """Nothing is left of the lab of this name, however it came to its end; answers with what there was."""
     with place.locked():
         return remove(place)
-
-
-class _Description(msgspec.Struct):
-    name: str
-    topology: dict[str, object]
-    options: dict[str, Any]
-
-
-def _described(place: Place) -> Plan:
-    try:
-        found = msgspec.json.decode(place.description.read_bytes(), type=_Description)
-        tls = found.options.pop("tls", None)
-        files = None if tls is None else Tls(**{name: Path(file) for name, file in tls.items()})
-        prefixes = tuple(found.options.pop("prefixes"))
-        options = Options(**found.options, tls=files, prefixes=prefixes)
-        return Plan(Topology.from_json(found.topology), found.name, options)
-    except (msgspec.MsgspecError, TypeError, KeyError):
-        fix = f"take it down: plerion lab down --name {place.name}"
-        raise LabError(f"lab {place.name} was not finished", fix) from None
 
 
 async def _whole(work: Callable[_Words, _Found], *words: _Words.args, **named: _Words.kwargs) -> _Found:

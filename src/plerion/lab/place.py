@@ -57,6 +57,14 @@ class Place:
         """Open vSwitch keeps the sockets of bridges where this says."""
         return {**os.environ, "OVS_RUNDIR": str(self.path), "OVS_LOGDIR": str(self.path)}
 
+    def busy(self) -> bool:
+        """Whether somebody builds this lab or takes it down just now."""
+        try:
+            with self.locked():
+                return False
+        except LabError:
+            return True
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Nobody else builds this lab or takes it down meanwhile; a process that dies lets go of it."""

@@ -44,13 +44,14 @@ class Residue:
         return bool(self.processes or self.namespaces or self.interfaces or self.directory)
 
     def __str__(self) -> str:
-        counts = {
-            "process": len(self.processes),
-            "namespace": len(self.namespaces),
-            "interface": len(self.interfaces),
-            "run directory": int(self.directory),
+        parts = {
+            "process": (len(self.processes), "es"),
+            "namespace": (len(self.namespaces), "s"),
+            "interface": (len(self.interfaces), "s"),
+            "run directory": (int(self.directory), ""),
         }
-        return ", ".join(f"{count} {what}" for what, count in counts.items() if count) or "nothing"
+        words = [f"{n} {what}{plural if n > 1 else ''}" for what, (n, plural) in parts.items() if n]
+        return ", ".join(words) or "nothing"
 
 
 def residue(place: Place) -> Residue:
