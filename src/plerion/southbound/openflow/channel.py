@@ -40,6 +40,7 @@ from plerion.southbound.openflow.messages import (
 )
 from plerion.southbound.openflow.phases import (
     TRANSITIONS,
+    USUAL,
     Answered,
     Arrived,
     BundleEnded,
@@ -83,7 +84,7 @@ class _Bundle:
 class Channel:
     """The machine; `phase` is where it stands. After `Closed` it says and does nothing more."""
 
-    def __init__(self, now: float, timing: Timing = Timing()) -> None:
+    def __init__(self, now: float, timing: Timing = USUAL) -> None:
         self.phase = Phase.GREETING
         self.features: Features | None = None
         self.unasked = 0  # answers that nobody waited for
@@ -96,8 +97,6 @@ class Channel:
         self._bundles: dict[int, _Bundle] = {}
         self._xid = 0
         self._send(Hello())
-
-    # What the owner of the socket calls.
 
     def outgoing(self) -> list[bytes]:
         """What is to be sent, and forgets it."""
@@ -147,8 +146,6 @@ class Channel:
     def close(self, reason: str) -> list[Occurrence]:
         return [] if self.phase is Phase.CLOSED else self._end(Signal.END, reason)
 
-    # What the driver asks for; only when ready.
-
     def ask(self, request: BarrierRequest | MultipartRequest | EchoRequest, now: float) -> int:
         """Sends a request; its answer comes as `Answered` or `Refused` with this number."""
         part = int(request.part) if isinstance(request, MultipartRequest) else 0
@@ -171,8 +168,6 @@ class Channel:
             encode(BundleControl(opening, BundleStep.CLOSE), bundle.close),
         ]
         return opening
-
-    # The machine itself.
 
     def _frames(self) -> Iterator[bytes]:
         at = 0

@@ -30,7 +30,7 @@ from plerion.southbound.openflow.messages import (
     Part,
     Sent,
 )
-from plerion.southbound.openflow.pipeline import EXACTLY, Action, Entry, Match, Output
+from plerion.southbound.openflow.pipeline import OURS_TO_DELETE, Action, Entry, Match, Output
 
 __all__ = ["ATOMIC_AND_ORDERED", "decode", "encode"]
 
@@ -86,7 +86,7 @@ def _flow_mod(message: FlowMod) -> Any:
     return parser.OFPFlowMod(
         _PROTOCOL,
         cookie=entry.cookie,
-        cookie_mask=EXACTLY if deletes else 0,
+        cookie_mask=OURS_TO_DELETE if deletes else 0,
         table_id=entry.table,
         command=int(message.command),
         priority=entry.priority,

@@ -41,7 +41,7 @@ from plerion.southbound.openflow.messages import (
 from plerion.southbound.openflow.oxm import fields, padded
 
 ONF = 0x4F4E_4600  # the experimenter id of the bundles that came to OpenFlow 1.3 by an extension
-BUNDLE_CONTROL = 2300
+BUNDLE_CONTROL, BUNDLE_ADD = 2300, 2301
 
 _HEADER = Struct("!BBHI")
 _HELLO, _ERROR = 0, 1

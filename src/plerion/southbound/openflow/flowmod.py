@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from struct import Struct
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +21,9 @@ from plerion.index.address import AddressPlan
 from plerion.index.dz import WHOLE
 from plerion.index.dzset import DzColumns, Lengths, Words
 from plerion.kernel import Int, kernel
-from plerion.southbound.openflow.messages import MAX_MESSAGE, VERSION, Command
+from plerion.southbound.openflow.messages import MAX_MESSAGE
 from plerion.southbound.openflow.octets import ADDRESS_BITS, Octets, address_words, mask_words, put
-from plerion.southbound.openflow.pipeline import EXACTLY, admission_entry
+from plerion.southbound.openflow.pipeline import admission_entry
 from plerion.southbound.openflow.shapes import (
     INSTRUCTION,
     Ints,
@@ -191,25 +190,3 @@ def _write(
             first, second = mask_words(shift + np.int64(length[i]))
             put(out, at + 16, 8, first)
             put(out, at + 24, 8, second)
-
-
-_PLAIN_DELETION = Struct("!BBHIQQBBHHHIIIH2x")
-
-
-def deletion(table: int, priority: int, cookie: int, match: bytes, xid: int) -> bytes:
-    """Deletes an entry by its match as the switch gave it, which need not be one that we can read."""
-    size = _PLAIN_DELETION.size + len(match)
-    anything = 0xFFFF_FFFF
-    fields = (
-        cookie,
-        EXACTLY,
-        table,
-        int(Command.DELETE_STRICT),
-        0,
-        0,
-        priority,
-        anything,
-        anything,
-        anything,
-    )
-    return _PLAIN_DELETION.pack(VERSION, 14, size, xid, *fields, 0) + match

@@ -1,4 +1,4 @@
-"""The rules of a connection as data: in which phase it can be, what leads from one to another, what its owner learns."""
+"""The rules of a connection as data: its phases, what leads from one to another, and what its owner learns."""
 
 from __future__ import annotations
 
@@ -49,6 +49,9 @@ class Timing:
     probe: float = 5.0
     silence: float = 20.0
     answer: float = 60.0  # to any one request
+
+
+USUAL = Timing()
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,9 @@ UDP = 17
 OURS = 0x506C_6572 << 32  # "Pler"
 OURS_MASK = 0xFFFF_FFFF << 32
 EXACTLY = (1 << 64) - 1
+# Deletes by the same cookie as EXACTLY would. Open vSwitch looks entries up by their cookie when all bits of it are
+# given, one by one among all that have it: of 28,000 deletions that takes 14 s, and with this mask 0.1 s.
+OURS_TO_DELETE = OURS_MASK | 0xFFFF
 
 
 class Purpose(IntEnum):
