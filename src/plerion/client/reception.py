@@ -1,0 +1,231 @@
+"""From datagrams to those who asked: decoded, checked, seen for the first time, matched exactly, handed out.
+
+A batch is decoded by a decoder that is made for the schema, so values have the right types when they get here; whether
+they lie within their attribute, and which subscriptions want them, is then decided for the whole batch at once.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from plerion.client.counts import Counts, Ints, Latency
+from plerion.client.delivered import Delivered
+from plerion.client.window import Windows
+from plerion.content.schema import MISSING, Enumeration, Schema
+from plerion.index.content_index import ContentIndex
+from plerion.index.tiles import tile_tree
+from plerion.matching.bitset import BitsetMatcher
+from plerion.wire.event import MAX_BYTES, EventDatagram
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+_AGAIN: Final = 4_096  # events that came again, remembered to tell copies from doubles
+_UNDECODABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError, TypeError)
+
+
+class Interest(Protocol):
+    """What reception needs to know of a subscription."""
+
+    bounds: Floats
+    counts: Counts
+
+    def offer(self, events: list[Delivered]) -> None:
+        """Takes wanted events, in the order in which they came."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class Arrived:
+    """Events of one batch that came for the first time; for those who keep a log."""
+
+    events: list[Any]
+    points: Floats
+    wanted: Flags  # (events, interests)
+    received_ns: int
+
+
+@dataclass(slots=True)
+class Totals:
+    """What reached the session as a whole."""
+
+    received: int = 0
+    malformed: int = 0
+    doubles: int = 0
+    copies: int = 0
+    false_positives: int = 0
+    latency: Latency = field(default_factory=Latency)
+
+
+class Reception:
+    """One session's incoming events; synchronous, driven by whoever reads the socket."""
+
+    def __init__(self, index: ContentIndex, watch: Callable[[Arrived], None] | None = None) -> None:
+        self.totals = Totals()
+        self.interests: list[Interest] = []
+        self._watch = watch
+        self._windows = Windows()
+        self._again: OrderedDict[tuple[str, int], int] = OrderedDict()
+        self.describe(index)
+
+    def describe(self, index: ContentIndex) -> None:
+        """Reads events of this index from now on."""
+        self._index = index
+        self._tiled = tile_tree(index) is not None
+        self._decode = _decoder(index.schema).decode
+        self._positions = _Positions(index.schema)
+        self.rebuild()
+
+    def rebuild(self) -> None:
+        """Takes notice of changed interests."""
+        sizes = [len(interest.bounds) for interest in self.interests]
+        width = len(self._index.schema.attributes)
+        bounds = [np.empty((0, width, 2)), *(interest.bounds for interest in self.interests)]
+        self._matcher = BitsetMatcher.of(np.cumsum([0, *sizes]), np.concatenate(bounds))
+
+    def take(self, datagrams: Sequence[bytes | memoryview], received_ns: int) -> None:
+        """Hands out what these datagrams hold. Nothing that they hold can raise."""
+        decoded = self._decoded(datagrams)
+        if not decoded:
+            return
+        points, fit = self._positions.of([event.values for event in decoded])
+        fresh = [at for at in np.flatnonzero(fit).tolist() if self._is_fresh(decoded[at], points[at])]
+        self.totals.malformed += len(decoded) - int(fit.sum())
+        if not fresh:
+            return
+        events, places = [decoded[at] for at in fresh], points[fresh]
+        wanted = self._matcher.matches(places)
+        unwanted = len(events) - int(wanted.any(axis=1).sum())
+        self.totals.received += len(events)
+        self.totals.false_positives += unwanted
+        taken = received_ns - np.array([event.time_ns for event in events])
+        self.totals.latency.add(taken)
+        self._hand_out(events, wanted, unwanted, taken, received_ns)
+        if self._watch is not None:
+            self._watch(Arrived(events, places, wanted, received_ns))
+
+    def _decoded(self, datagrams: Sequence[bytes | memoryview]) -> list[Any]:
+        decode = self._decode
+        found = []
+        for datagram in datagrams:
+            try:
+                if len(datagram) <= MAX_BYTES:
+                    found.append(decode(datagram))
+            except _UNDECODABLE:
+                continue
+        self.totals.malformed += len(datagrams) - len(found)
+        return found
+
+    def _is_fresh(self, event: EventDatagram, point: Floats) -> bool:
+        if self._windows.of(event.publisher).first_time(event.sequence):
+            return True
+        rightly = not self._tiled and self._is_copy(event, point)
+        told: list[Totals | Counts] = [self.totals, *(interest.counts for interest in self.interests)]
+        for counts in told:
+            if rightly:
+                counts.copies += 1
+            else:
+                counts.doubles += 1
+        return False
+
+    def _is_copy(self, event: EventDatagram, point: Floats) -> bool:
+        """Whether an event that came again has codes left under which it may come."""
+        key = event.publisher, event.sequence
+        arrivals = self._again.pop(key, 1) + 1
+        self._again[key] = arrivals
+        if len(self._again) > _AGAIN:
+            self._again.popitem(last=False)
+        return arrivals <= len(self._index.codes(point.tolist()))
+
+    def _hand_out(
+        self, events: list[Any], wanted: Flags, unwanted: int, taken: Ints, received_ns: int
+    ) -> None:
+        schema = self._index.schema
+        built: dict[int, Delivered] = {}
+        for column, interest in enumerate(self.interests):
+            counts, chosen = interest.counts, np.flatnonzero(wanted[:, column])
+            counts.received += len(events)
+            counts.wanted += len(chosen)
+            counts.false_positives += unwanted
+            counts.latency.add(taken[chosen])
+            handed = []
+            for at in chosen.tolist():
+                event = events[at]
+                if counts.sequences is not None:
+                    counts.sequences.add(event.publisher, event.sequence)
+                if at not in built:
+                    built[at] = Delivered(
+                        schema,
+                        event.values,
+                        event.publisher,
+                        event.sequence,
+                        event.epoch,
+                        event.time_ns,
+                        received_ns,
+                        event.extra,
+                    )
+                handed.append(built[at])
+            if handed:
+                interest.offer(handed)
+
+
+def _decoder(schema: Schema) -> msgspec.msgpack.Decoder[Any]:
+    """Decodes what `wire.event` does, and refuses values that are not numbers or texts as the schema says."""
+    kinds = [str | None if isinstance(a, Enumeration) else float | None for a in schema.attributes]
+    fields: list[Any] = [
+        (name, tuple[tuple(kinds)] if name == "values" else kind)  # type: ignore[misc]  # made at run time
+        for name, kind in _FIELDS
+    ]
+    made = msgspec.defstruct(
+        "SchemaDatagram",
+        fields,
+        frozen=True,
+        array_like=True,
+        tag=EventDatagram.__struct_config__.tag,
+        forbid_unknown_fields=True,
+        gc=False,
+    )
+    return msgspec.msgpack.Decoder(made, ext_hook=_no_extension)
+
+
+_FIELDS: Final = [(field.name, field.type) for field in msgspec.structs.fields(EventDatagram)]
+
+
+def _no_extension(code: int, _body: memoryview) -> Any:
+    raise ValueError(f"extension {code} has no meaning here")
+
+
+class _Positions:
+    """Values of many events as axis positions, and which events have none but such."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._starts, self._ends = np.array(schema.starts), np.array(schema.ends)
+        self._ranks = {
+            at: {value: rank for rank, value in enumerate(attribute.values)}
+            for at, attribute in enumerate(schema.attributes)
+            if isinstance(attribute, Enumeration)
+        }
+        self._whole = [at for at, a in enumerate(schema.attributes) if getattr(a, "integer", False)]
+
+    def of(self, values: list[tuple[float | str | None, ...]]) -> tuple[Floats, Flags]:
+        if self._ranks:
+            columns: list[Any] = list(zip(*values, strict=True))
+            for at, ranks in self._ranks.items():
+                # A text that is no value stands where no value stands, at +inf, and is refused with those.
+                columns[at] = [None if text is None else ranks.get(text, np.inf) for text in columns[at]]
+            points = np.ascontiguousarray(np.array(columns, np.float64).T)
+        else:
+            points = np.array(values, np.float64)
+        missing = np.isnan(points)
+        fit = missing | ((points >= self._starts) & (points < self._ends))
+        for at in self._whole:
+            fit[:, at] &= missing[:, at] | (points[:, at] == np.floor(points[:, at]))
+        points[missing] = MISSING
+        return points, np.asarray(fit.all(axis=1))
