@@ -39,6 +39,7 @@ from plerion.southbound.openflow.inspection import admitted, held, statistics
 from plerion.southbound.openflow.messages import PacketIn, PacketOut, Part, PortStatus
 from plerion.southbound.openflow.phases import USUAL, Timing
 from plerion.southbound.openflow.pipeline import EXACTLY, Purpose, network
+from plerion.southbound.openflow.readback import read_back
 from plerion.southbound.openflow.repair import check_taken, furnish
 from plerion.southbound.openflow.server import SwitchServer, Tls
 from plerion.southbound.openflow.shadow import Shadow
@@ -84,6 +85,7 @@ class OpenFlowSouthbound:
         self, host: str = "127.0.0.1", port: int = 6653, tls: Tls | None = None
     ) -> AsyncIterator[OpenFlowSouthbound]:
         """Takes connections of switches; port 0 stands for any free one, see `port`."""
+        self._warm()
         async with self._server.listening(host, port, tls) as self.port:
             yield self
 
@@ -111,8 +113,9 @@ class OpenFlowSouthbound:
     async def apply(self, change: Diff) -> frozenset[SwitchId]:
         order = np.argsort(change.switch, kind="stable")
         numbers, first = np.unique(change.switch[order], return_index=True)
-        names = self.fabric.topology.switches
-        parts = {names[x]: rows for x, rows in zip(numbers, np.split(order, first[1:]), strict=True)}
+        names, ends = self.fabric.topology.switches, [*first[1:].tolist(), len(order)]
+        spans = zip(numbers.tolist(), first.tolist(), ends, strict=False)
+        parts = {names[x]: order[begin:end] for x, begin, end in spans}
 
         async def tell(switch: SwitchId) -> None:
             rows = parts[switch]
@@ -181,6 +184,13 @@ class OpenFlowSouthbound:
             return await statistics(self._shapes[switch], connection)
         except ConnectionLost as lost:
             raise NotConnected(switch, str(lost)) from None
+
+    def _warm(self) -> None:
+        """Compiles what reads and writes entries, so that no switch waits for the compiler on a new machine."""
+        for shapes in list(self._shapes.values())[:1]:
+            none = np.zeros((1, self.fabric.port_words), np.uint64)
+            forwarding_mods(shapes, DzColumns.of([WHOLE]), np.ones(1, np.uint8), none, 1, 1)
+            read_back(shapes, b"")
 
     async def _everywhere(
         self, parts: Iterable[SwitchId], tell: Callable[[SwitchId], Awaitable[None]]

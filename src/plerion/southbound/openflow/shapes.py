@@ -11,10 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from ipaddress import IPv6Network
-from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from plerion.flow.entry import FlowEntry
 from plerion.flow.fabric import Fabric
@@ -23,46 +21,19 @@ from plerion.index.address import AddressPlan
 from plerion.index.dz import WHOLE
 from plerion.southbound.openflow.codec import encode
 from plerion.southbound.openflow.messages import BundleAdd, Command, FlowMod
-from plerion.southbound.openflow.octets import ADDRESS_BITS, Octets
+from plerion.southbound.openflow.octets import ADDRESS_BITS, INSTRUCTION, Addressing, Pieces, Shapes
 from plerion.southbound.openflow.oxm import places
-from plerion.southbound.openflow.pipeline import Entry, forwarding_entry, network
+from plerion.southbound.openflow.pipeline import RULE, Entry, forwarding_entry, network
 from plerion.topology.graph import SwitchId
-
-Ints = npt.NDArray[np.int64]
 
 WRAPPING = 24  # bytes of a bundle-add in front of its flow-mod
 FLOW_MOD = 48  # bytes of a flow-mod in front of its match
-INSTRUCTION = 8  # bytes of an instruction in front of its actions
 
 
-class Shapes(NamedTuple):
-    """Row 4·n + 2·(deletes) + (whole address) is such a flow-mod of the n-th kind of entry, without its outputs."""
-
-    octets: Octets
-    size: Ints
-    address: Ints  # where the address stands; its mask follows unless the address is whole
-    wrapping: int
-
-
-class Pieces(NamedTuple):
-    """What sends an event out by each slot of a switch, and the order in which slots have their turn."""
-
-    octets: Octets  # (slots, bytes of the longest)
-    size: Ints
-    order: Ints
-    port: Ints  # the number of each slot's port
-
-
-class Plan(NamedTuple):
-    """An address plan in words: the bits in front of a dz and how many they are."""
-
-    head: int
-    shift: int
-
-
-def plan_words(plan: AddressPlan) -> Plan:
-    whole = network(plan, WHOLE)
-    return Plan(int(whole.network_address) >> 64, whole.prefixlen)
+def addressing(plan: AddressPlan) -> Addressing:
+    whole, rule = network(plan, WHOLE), RULE["events"]
+    head, cookie = np.uint64(int(whole.network_address) >> 64), np.uint64(rule.purpose.cookie)
+    return Addressing(head, whole.prefixlen, cookie, rule.table, rule.priority)
 
 
 def shapes(entries: Sequence[Entry], bundled: bool) -> Shapes:
@@ -98,6 +69,10 @@ class SwitchShapes:
     plan: AddressPlan
     last_hop: LastHop
     switch: SwitchId
+
+    @cached_property
+    def addressing(self) -> Addressing:
+        return addressing(self.plan)
 
     def entry(self, ports: frozenset[int]) -> Entry:
         topology = self.fabric.topology
