@@ -68,7 +68,7 @@ def up(
         None if controller == "none" else controller,
         cast(Datapath, datapath),
         cast(Links | None, links),
-        None if tls is None else Tls(*tls),
+        None if tls is None else Tls(*(file.absolute() for file in tls)),
         shape,
         table_limit,
     )

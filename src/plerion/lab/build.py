@@ -26,6 +26,9 @@ def check(plan: Plan, place: Place) -> None:
     """Nothing stands in the way of the lab; otherwise one line says what does."""
     if plan.options.datapath == "netdev" and os.geteuid() != 0:
         raise LabError("interfaces and namespaces need root", "run it as root, or with --datapath dummy")
+    for file in plan.options.tls.files if plan.options.tls else ():
+        if not file.is_file():
+            raise LabError(f"there is no file {file}", "see --tls")
     run.check_version(place)
     if found := residue(place):
         fix = f"take it down first: plerion lab down --name {place.name}"

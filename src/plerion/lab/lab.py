@@ -106,6 +106,10 @@ class Lab:
         """Start a program in a host; options are those of `subprocess.Popen`. It ends with the lab, if not before."""
         return subprocess.Popen(self.command(host, words), **options)
 
+    def inside(self, host: str, work: Callable[[], _Found]) -> _Found:
+        """What `work` gives in a host, for example a socket: it stays there wherever it is used."""
+        return run.in_namespace(self.host(host), work)
+
     def cut(self, port: Port | str) -> None:
         """The link at this port carries nothing, and both its ends know."""
         self._wire(port, up=False)

@@ -30,6 +30,10 @@ class Tls:
     certificate: Path
     authority: Path
 
+    @property
+    def files(self) -> tuple[Path, Path, Path]:
+        return self.key, self.certificate, self.authority
+
 
 @dataclass(frozen=True, slots=True)
 class Options:

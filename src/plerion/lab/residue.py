@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -26,7 +27,6 @@ from plerion.lab.run import NAMESPACES
 PROGRAMS = frozenset({"ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovs-appctl", "ovsdb-tool", "ip", "tc"})
 PATIENCE_SECONDS = 20.0
 STEP_SECONDS = 0.01
-_INTERFACES = Path("/sys/class/net")
 _PROCESSES = Path("/proc")
 
 
@@ -57,7 +57,7 @@ class Residue:
 def residue(place: Place) -> Residue:
     """Everything that the lab of this name has on this machine now."""
     namespaces = tuple(sorted(name for name in _listed(NAMESPACES) if names.lab_of(name) == place.name))
-    own = tuple(sorted(name for name in _listed(_INTERFACES) if names.is_interface(place.name, name)))
+    own = tuple(sorted(name for _, name in socket.if_nameindex() if names.is_interface(place.name, name)))
     daemons = tuple(pid for pid, _ in daemons_of(place.path))
     return Residue(daemons, tuple(_guests(namespaces)), namespaces, own, place.path.exists())
 
@@ -167,6 +167,8 @@ def _alive(pid: int) -> bool:
     try:
         # The name in brackets may hold anything, so the state is what follows the last bracket.
         state = (_PROCESSES / str(pid) / "stat").read_text().rpartition(")")[2].split()[0]
+        # The first thread of a killed process is a zombie while others still hold what they share.
+        threads = len(_listed(_PROCESSES / str(pid) / "task"))
     except OSError:
         return False
-    return state not in ("Z", "X")
+    return state not in ("Z", "X") or threads > 1
