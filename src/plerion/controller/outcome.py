@@ -30,6 +30,11 @@ class Outcome:
     edge: AdmissionChange = _NO_EDGE
 
     @property
+    def worth_keeping(self) -> bool:
+        """Whether a journal needs it: it was accepted, and said more than what held already."""
+        return self.reason is None and (self.undo is not None or not is_interest(self.received))
+
+    @property
     def touched(self) -> frozenset[SwitchId]:
         """Switches that are told something because of it."""
         edge = {admission.switch for part in (self.edge.added, self.edge.removed) for admission in part}

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from logging import getLogger
 
@@ -53,11 +53,8 @@ class Answer:
 class _Asked:
     received: Input
     answer: asyncio.Future[Answer] | None = None  # None: nobody waits
+    began: float = 0.0
     outcome: Outcome | None = None
-
-    def tell(self, answer: Answer) -> None:
-        if self.answer is not None and not self.answer.done():
-            self.answer.set_result(answer)
 
     def fail(self, error: Exception) -> None:
         if self.answer is not None and not self.answer.done():
@@ -70,6 +67,7 @@ class Controller:
     def __init__(self, state: State, journal: Journal | None, southbound: Southbound) -> None:
         self.state = state
         self.tally = Tally()
+        self.observe: Callable[[Answer, float], None] | None = None  # told each answer and how long it took
         self.switches = Switches(southbound, self.tally)
         self._journal = journal
         self._turn = asyncio.Lock()
@@ -133,7 +131,7 @@ class Controller:
     async def handle_all(self, received: Iterable[Input]) -> Sequence[Answer]:
         """Several inputs, and as far as they fit one round for them."""
         loop = asyncio.get_running_loop()
-        asked = [_Asked(one, loop.create_future()) for one in received]
+        asked = [_Asked(one, loop.create_future(), loop.time()) for one in received]
         self._queue.extend(asked)
         self._wake()
         return await asyncio.gather(*(one.answer for one in asked if one.answer is not None))
@@ -194,7 +192,7 @@ class Controller:
         return outcomes
 
     def _remember(self, outcomes: Iterable[Outcome]) -> None:
-        accepted = [outcome.received for outcome in outcomes if outcome.reason is None]
+        accepted = [outcome.received for outcome in outcomes if outcome.worth_keeping]
         if self._journal is None or not accepted:
             return
         try:
@@ -258,7 +256,7 @@ class Controller:
             one.outcome = outcome
             if outcome.reason is not None:
                 self.tally.refused += 1
-                one.tell(Answer(outcome.reason))
+                self._told(one, Answer(outcome.reason))
             else:
                 self.tally.accepted += 1
                 fresh.append(one)
@@ -269,17 +267,23 @@ class Controller:
         reliance = Reliance(self.state)
         self._waiting = kept + [one for one in looked_at if not self._answered(one, lacking, reliance)]
 
+    def _told(self, one: _Asked, answer: Answer) -> None:
+        if one.answer is not None and not one.answer.done():
+            one.answer.set_result(answer)
+            if self.observe is not None:
+                self.observe(answer, one.answer.get_loop().time() - one.began)
+
     def _answered(self, one: _Asked, lacking: frozenset[SwitchId], reliance: Reliance) -> bool:
         """Tells who asked, unless what they rely on is behind; when a full table is why, they are refused after all."""
         assert one.outcome is not None, "it was stepped"
         needed = lacking and (one.outcome.touched & lacking) | reliance.of(one.received, lacking)
         if not needed:
-            one.tell(Answer())
+            self._told(one, Answer())
             return True
         full = next((switch for switch in needed if switch in self.switches.refusing), None)
         if full is None or one.outcome.undo is None:
             return False
-        one.tell(Answer(_full(full, self.switches.refusing[full])))
+        self._told(one, Answer(_full(full, self.switches.refusing[full])))
         self._queue.append(_Asked(one.outcome.undo))
         return True
 

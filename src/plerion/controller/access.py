@@ -1,0 +1,84 @@
+"""Who may do what through the API, and how large a request may be. Knows neither routes nor frameworks."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from hashlib import sha256
+from hmac import compare_digest
+from typing import Any
+
+from plerion.controller.config import ROLES, Role, Token
+
+MAX_BODY = 64 << 10
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+def permitted(tokens: Sequence[Token], role: Role, header: str | None) -> tuple[int, str] | None:
+    """None when the bearer may act in this role, otherwise the HTTP status and the reason.
+
+    All tokens are compared, each in the same time whatever was shown, so nothing is learned from how long it takes.
+    """
+    if not tokens:
+        return None
+    scheme, _, shown = (header or "").partition(" ")
+    digest = sha256(shown.strip().encode("utf-8", "surrogateescape")).digest()
+    found = [token for token in tokens if compare_digest(token.digest, digest)]
+    if scheme.lower() != "bearer" or not found:
+        return 401, "a token is needed: send the header 'Authorization: Bearer …'"
+    if max(ROLES.index(token.role) for token in found) < ROLES.index(role):
+        return 403, f"this needs the role {role}, and the token of {found[0].name!r} has {found[0].role}"
+    return None
+
+
+class _TooLarge(Exception):  # noqa: N818 - it never leaves this file
+    pass
+
+
+class Guard:
+    """Around an ASGI application: bodies are bounded, and without tokens no page in a browser gets through."""
+
+    def __init__(self, app: App, origins_allowed: bool) -> None:
+        self._app = app
+        self._origins_allowed = origins_allowed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        if b"origin" in headers and not self._origins_allowed:
+            await _refuse(send, 403, "requests of web pages need a token")
+            return
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit() or int(length) > MAX_BODY:
+            await _refuse(send, 413, f"a body has at most {MAX_BODY:,} bytes")
+            return
+        try:
+            await self._app(scope, _bounded(receive), send)
+        except _TooLarge:
+            await _refuse(send, 413, f"a body has at most {MAX_BODY:,} bytes")
+
+
+def _bounded(receive: Receive) -> Receive:
+    seen = 0
+
+    async def counted() -> MutableMapping[str, Any]:
+        nonlocal seen
+        message = await receive()
+        seen += len(message.get("body", b""))
+        if seen > MAX_BODY:
+            raise _TooLarge
+        return message
+
+    return counted
+
+
+async def _refuse(send: Send, status: int, reason: str) -> None:
+    body = f'{{"error":"{reason}"}}'.encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

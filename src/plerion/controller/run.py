@@ -1,0 +1,156 @@
+"""The process: one loop with switches on one side, hosts in-band, and operators on the other.
+
+The journal is loaded before anybody can connect, so whoever gets an answer gets it from a controller that knows all it
+ever acknowledged. Ending it leaves the switches as they are: events flow on without a controller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from logging import getLogger
+
+from plerion.controller.config import Config, Listen
+from plerion.controller.desk import Desk
+from plerion.controller.inband import InBand, described
+from plerion.controller.journal import Journal
+from plerion.controller.lease import Leases
+from plerion.controller.network import Network
+from plerion.controller.service import Controller
+from plerion.controller.watch import Watch
+from plerion.southbound.openflow.driver import OpenFlowSouthbound
+from plerion.southbound.openflow.events import PacketArrived, SwitchStatistics
+from plerion.southbound.openflow.server import Tls
+from plerion.topology.discovery import is_beacon
+from plerion.topology.graph import Port, SwitchId
+from plerion.wire.description import Description
+
+TICK_SECONDS = 0.25
+ADOPT_SECONDS = 30.0  # between two looks for interests whose session nobody opened
+ENDING_SECONDS = 5.0  # for a round that is under way when the process is told to end
+
+log = getLogger(__name__)
+
+
+class Service:
+    """A controller at work on a network: `run` until it is told to `stop`."""
+
+    def __init__(self, config: Config, controller: Controller, network: Network) -> None:
+        now = asyncio.get_running_loop().time()
+        self.config, self.controller, self.network = config, controller, network
+        description = Description(config.settings.index, config.plan, config.last_hop)
+        leases = Leases(config.leases.usual_seconds, config.leases.longest_seconds)
+        desk = Desk(described(description), leases, config.quotas)
+        adopted = desk.adopt(controller.state, now)
+        if adopted:
+            log.info("%d sessions of before have a fresh lease", adopted)
+        self.inband = InBand(config.settings.topology, controller, desk, network.send_packet)
+        self.watch = Watch(
+            controller,
+            network,
+            secrets.token_bytes(32),
+            now,
+            config.grace_seconds,
+            config.start_seconds,
+            config.beacon_seconds,
+        )
+        self._stopped = asyncio.Event()
+
+    @property
+    def ready(self) -> bool:
+        """Whether every switch is connected and holds what it should."""
+        every = frozenset(self.config.settings.topology.switches)
+        return self.controller.in_step and self.network.connected == every
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    async def run(self) -> None:
+        """Works until it is told to stop, then lets the round that is under way end."""
+        tasks = [asyncio.create_task(self._events()), asyncio.create_task(self._ticks())]
+        stopped = asyncio.create_task(self._stopped.wait())
+        try:
+            done, _ = await asyncio.wait([*tasks, stopped], return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in (*tasks, stopped):
+                task.cancel()
+            await asyncio.gather(*tasks, stopped, return_exceptions=True)
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self.controller.settled(), ENDING_SECONDS)
+
+    async def statistics(self) -> dict[SwitchId, SwitchStatistics]:
+        """Counters of all switches that can be asked."""
+        switches = sorted(self.network.connected)
+        found = await asyncio.gather(*map(self.network.statistics, switches), return_exceptions=True)
+        pairs = zip(switches, found, strict=True)
+        return {switch: counters for switch, counters in pairs if isinstance(counters, SwitchStatistics)}
+
+    async def _events(self) -> None:
+        loop = asyncio.get_running_loop()
+        async for event in self.network.events():
+            now = loop.time()
+            if not isinstance(event, PacketArrived):
+                self.watch.take(event, now)
+            elif is_beacon(event.payload):
+                self.watch.hear(Port(event.switch, event.in_port), event.payload, now)
+            else:
+                self.inband.arrived(Port(event.switch, event.in_port), event.payload, now)
+
+    async def _ticks(self) -> None:
+        loop = asyncio.get_running_loop()
+        adopt_due = loop.time() + ADOPT_SECONDS
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            now = loop.time()
+            self.watch.tick(now)
+            self.inband.expire(now)
+            if now >= adopt_due:
+                adopt_due = now + ADOPT_SECONDS
+                self.inband.desk.adopt(self.controller.state, now)
+
+
+@asynccontextmanager
+async def started(config: Config) -> AsyncIterator[Service]:
+    """A service on OpenFlow switches, its journal loaded and its port open; `run` it."""
+    journal = Journal(config.journal, config.settings)
+    try:
+        network = OpenFlowSouthbound(
+            config.settings.topology, config.plan, config.last_hop, config.switch_ids
+        )
+        every = config.settings.topology.switches
+        controller = await Controller.start(config.settings, journal, network, absent=every)
+        state = controller.state
+        log.info(
+            "loaded %d subscriptions and %d advertisements",
+            len(state.subscriptions),
+            len(state.advertisements),
+        )
+        listen = config.openflow
+        async with network.listening(listen.host, listen.port, _tls(listen)):
+            log.info("switches are expected at %s:%d", listen.host, network.port or 0)
+            yield Service(config, controller, network)
+    finally:
+        journal.close()
+
+
+def _tls(listen: Listen) -> Tls | None:
+    if listen.tls is None or listen.tls.authority is None:
+        return None
+    return Tls(listen.tls.certificate, listen.tls.key, listen.tls.authority)
+
+
+async def serve(config: Config) -> None:
+    """The whole process, until SIGTERM or SIGINT."""
+    from plerion.controller.api import serving  # noqa: PLC0415 - FastAPI takes a second to import, `check` needs it not
+
+    async with started(config) as service, serving(service):
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, service.stop)
+        await service.run()
+        log.info("ended; the switches keep what they hold")
