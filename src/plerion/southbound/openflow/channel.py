@@ -160,11 +160,11 @@ class Channel:
     def bundle(self, count: int, write: Callable[[int, int], bytes], now: float) -> int:
         """Sends a bundle of `count` messages; `write(first xid, bundle id)` gives their bytes."""
         opening = self._numbers(count + 4)
-        bundle = _Bundle(opening, count, now)
-        self._bundles[opening] = bundle
+        changes = write(opening + 1, opening)
+        self._bundles[opening] = bundle = _Bundle(opening, count, now)
         self._outgoing += [
             encode(BundleControl(opening, BundleStep.OPEN), opening),
-            write(opening + 1, opening),
+            changes,
             encode(BundleControl(opening, BundleStep.CLOSE), bundle.close),
         ]
         return opening

@@ -166,10 +166,10 @@ class Connection:
             while self.closed is None:
                 await self._something_to_send.wait()
                 self._something_to_send.clear()
-                for octets in self._channel.outgoing():
-                    for begin in range(0, len(octets), _SLICE):
-                        self._writer.write(octets[begin : begin + _SLICE])
-                        await self._writer.drain()
+                octets = memoryview(b"".join(self._channel.outgoing()))
+                for begin in range(0, len(octets), _SLICE):
+                    self._writer.write(octets[begin : begin + _SLICE])
+                    await self._writer.drain()
                 self._sent.set()
         except (OSError, ssl.SSLError) as error:
             self.close(str(error) or type(error).__name__)

@@ -70,7 +70,6 @@ class OpenFlowSouthbound:
         self.ids = dict(ids or {switch: i for i, switch in enumerate(topology.switches, start=1)})
         self.port: int | None = None
         self.packets_dropped = 0
-        self._plan = plan
         self._shapes = {s: SwitchShapes(self.fabric, plan, last_hop, s) for s in topology.switches}
         self._shadows = {s: Shadow(self.fabric.port_words) for s in topology.switches}
         self._connections: dict[SwitchId, Connection] = {}
@@ -146,9 +145,7 @@ class OpenFlowSouthbound:
             await self._change(
                 switch,
                 len(removed) + len(added),
-                lambda xid, bundle: (
-                    admission_mods(self.fabric, self._plan, removed, added, xid, bundle).octets
-                ),
+                lambda xid, bundle: admission_mods(self._shapes[switch], removed, added, xid, bundle).octets,
                 record,
             )
 

@@ -16,14 +16,11 @@ import numpy.typing as npt
 from plerion.flow.admission import Admission
 from plerion.flow.diff import Kind
 from plerion.flow.entry import Masks
-from plerion.flow.fabric import Fabric
-from plerion.index.address import AddressPlan
-from plerion.index.dz import WHOLE
 from plerion.index.dzset import DzColumns
 from plerion.southbound.openflow.messages import MAX_MESSAGE
 from plerion.southbound.openflow.octets import ADDRESS_BITS, Addressing, Ints, Pieces, Shapes, sizes, write
-from plerion.southbound.openflow.pipeline import admission_entry
-from plerion.southbound.openflow.shapes import SwitchShapes, addressing, shapes
+from plerion.southbound.openflow.pipeline import host_at
+from plerion.southbound.openflow.shapes import SwitchShapes
 
 Kinds = npt.NDArray[np.uint8]
 
@@ -60,24 +57,18 @@ def forwarding_mods(
 
 
 def admission_mods(
-    fabric: Fabric,
-    plan: AddressPlan,
-    removed: Sequence[Admission],
-    added: Sequence[Admission],
-    first_xid: int,
-    bundle: int | None,
+    of: SwitchShapes, removed: Sequence[Admission], added: Sequence[Admission], first_xid: int, bundle: int
 ) -> FlowMods:
     """The changes of what one switch admits; rows count the removed ones first."""
     changed = [*removed, *added]
-    ports = sorted({admission.port for admission in changed})
-    examples = [Admission(changed[0].switch, port, WHOLE) for port in ports]
-    made = shapes([admission_entry(fabric.topology, plan, one) for one in examples], bundle is not None)
-    words, dz = addressing(plan), DzColumns.of(admission.dz for admission in changed)
-    kind = np.searchsorted(ports, [admission.port for admission in changed])
+    for one in changed:
+        host_at(of.fabric.topology, of.switch, one.port)  # raises where no host is
+    plan, dz = of.addressing, DzColumns.of(one.dz for one in changed)
+    kind = np.array([of.host_ports.index(one.port) for one in changed], np.int64)
     rows = np.arange(len(changed))
-    shape = 4 * kind + 2 * (rows < len(removed)) + (dz.length == ADDRESS_BITS - words.shift)
+    shape = 4 * kind + 2 * (rows < len(removed)) + (dz.length == ADDRESS_BITS - plan.shift)
     none = np.zeros((len(changed), 1), np.uint64)
-    octets = _written(made, _NO_PIECES, words, shape, dz, none, first_xid, bundle, False)
+    octets = _written(of.admissions, _NO_PIECES, plan, shape, dz, none, first_xid, bundle, False)
     return FlowMods(octets, rows)
 
 
@@ -92,9 +83,10 @@ def _written(
     bundle: int | None,
     ranked: bool,
 ) -> bytes:
-    ends = np.cumsum(sizes(made.size, pieces, shape, ports))
+    sized = sizes(made.size, pieces, shape, ports)
+    ends = np.cumsum(sized)
     total = int(ends[-1]) if len(ends) else 0
-    if len(ends) and int(np.diff(ends, prepend=0).max()) > MAX_MESSAGE:
+    if len(ends) and int(sized.max()) > MAX_MESSAGE:
         raise EntryTooLong(
             f"an entry with this many ports takes more than the {MAX_MESSAGE} bytes of a message"
         )

@@ -14,6 +14,7 @@ from ipaddress import IPv6Network
 
 import numpy as np
 
+from plerion.flow.admission import Admission
 from plerion.flow.entry import FlowEntry
 from plerion.flow.fabric import Fabric
 from plerion.flow.render import LastHop
@@ -23,7 +24,7 @@ from plerion.southbound.openflow.codec import encode
 from plerion.southbound.openflow.messages import BundleAdd, Command, FlowMod
 from plerion.southbound.openflow.octets import ADDRESS_BITS, INSTRUCTION, Addressing, Pieces, Shapes
 from plerion.southbound.openflow.oxm import places
-from plerion.southbound.openflow.pipeline import RULE, Entry, forwarding_entry, network
+from plerion.southbound.openflow.pipeline import RULE, Entry, admission_entry, forwarding_entry, network
 from plerion.topology.graph import SwitchId
 
 WRAPPING = 24  # bytes of a bundle-add in front of its flow-mod
@@ -85,6 +86,17 @@ class SwitchShapes:
     @cached_property
     def plain(self) -> Shapes:
         return shapes([self.entry(frozenset())], bundled=False)
+
+    @cached_property
+    def host_ports(self) -> tuple[int, ...]:
+        topology = self.fabric.topology
+        return tuple(p.number for p in map(topology.attachment, topology.hosts) if p.node == self.switch)
+
+    @cached_property
+    def admissions(self) -> Shapes:
+        """In bundles; a kind for each host's port, in the order of `host_ports`."""
+        examples = [Admission(self.switch, port, WHOLE) for port in self.host_ports]
+        return shapes([admission_entry(self.fabric.topology, self.plan, one) for one in examples], True)
 
     @cached_property
     def pieces(self) -> Pieces:
