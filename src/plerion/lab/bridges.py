@@ -17,6 +17,7 @@ from collections.abc import Container
 from plerion.content.errors import quoted
 from plerion.lab.error import LabError
 from plerion.lab.plan import Plan
+from plerion.lab.wires import discipline
 from plerion.topology.graph import Link, Port, SwitchId
 
 TABLES = (0, 1)
@@ -59,10 +60,17 @@ def port_words(plan: Plan, port: Port) -> list[str]:
     words.append(f"ofport_request={port.number}")
     (peer,) = (end for end in link.ends if end != port)
     if plan.is_wired(link):
-        return words
+        return words + (_left_alone(plan, port) if plan.options.shape and discipline(link) else [])
     if peer.node in plan.numbers:
         return [*words, "type=patch", f"options:peer={plan.interface(peer)}"]
     return [*words, "type=dummy"]
+
+
+def _left_alone(plan: Plan, port: Port) -> list[str]:
+    # Without being told not to, Open vSwitch removes what shapes an interface.
+    row = f"@q{plan.numbers[port.node]}p{port.number}"
+    words = ["--", f"--id={row}", "create", "QoS", "type=linux-noop"]
+    return [*words, "--", "set", "Port", plan.interface(port), f"qos={row}"]
 
 
 def attached(plan: Plan, link: Link) -> list[str]:

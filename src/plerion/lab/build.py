@@ -46,7 +46,7 @@ def claim(place: Place) -> None:
 
 def steps(plan: Plan, place: Place) -> Iterator[Step]:
     """What builds a lab in a directory that was claimed for it."""
-    yield partial(place.description.write_bytes, msgspec.json.encode(description(plan)))
+    yield partial(place.description.write_bytes, msgspec.json.encode(description(plan), enc_hook=str))
     yield partial(run.start_database, place)
     yield partial(run.batch, place, "namespaces", wires.namespaces(plan))
     yield partial(run.batch, place, "cables", wires.cables(plan))

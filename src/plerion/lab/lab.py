@@ -154,7 +154,10 @@ class Lab:
     def set_table_limit(
         self, switch: str, entries: int | None, policy: str = "refuse", table: int = bridges.TABLES[-1]
     ) -> None:
-        """A table of a switch takes no more entries than this; what is over is refused, or replaces (``evict``)."""
+        """A table of a switch takes no more entries than this; what is over is refused.
+
+        With ``evict`` it takes the place of an entry that has a timeout, if there is one.
+        """
         run.vsctl(self.place, bridges.limit_words(self.plan, switch, entries, policy, table))
 
     def ofctl(self, switch: str, command: str, *words: str, text: str | None = None) -> str:

@@ -70,21 +70,20 @@ def own_interfaces(plan: Plan, switch: str) -> list[str]:
     return [plan.interface(port) for port, link in ports if plan.is_wired(link)]
 
 
-def shapes(plan: Plan, links: Iterable[Link] | None = None) -> dict[str, list[str]]:
+def shapes(plan: Plan) -> dict[str, list[str]]:
     """Lines for ``tc -batch`` by the namespace that they are for, "" being the machine's own."""
     lines: dict[str, list[str]] = {}
-    for link in plan.topology.links if links is None else links:
-        discipline = _discipline(link)
-        if discipline and plan.is_wired(link):
+    for link in plan.topology.links:
+        if (how := discipline(link)) and plan.is_wired(link):
             for end in link.ends:
                 inside = end.node not in plan.numbers
                 device = names.HOST_INTERFACE if inside else plan.interface(end)
-                line = f"qdisc replace dev {device} root {discipline}"
+                line = f"qdisc replace dev {device} root {how}"
                 lines.setdefault(plan.namespace(end.node) if inside else "", []).append(line)
     return lines
 
 
-def _discipline(link: Link) -> str:
+def discipline(link: Link) -> str:
     """How one direction of a link is delayed: nothing where nothing is known of it."""
     rate = None if link.capacity is None else max(8, round(link.capacity))
     if link.latency:
