@@ -47,13 +47,6 @@ def encode(message: Sent, xid: int) -> bytes:
     return bytes(made.buf)
 
 
-def _hello(message: Hello) -> Any:
-    elements = (
-        [] if message.versions is None else [parser.OFPHelloElemVersionBitmap(sorted(message.versions))]
-    )
-    return parser.OFPHello(_PROTOCOL, elements)
-
-
 def _echo(made: Any, body: bytes) -> Any:
     made.data = body
     return made
@@ -132,7 +125,7 @@ def _bundle_add(message: BundleAdd) -> Any:
 
 
 _WRITERS: dict[type, Callable[[Any], Any]] = {
-    Hello: _hello,
+    Hello: lambda _: parser.OFPHello(_PROTOCOL),
     EchoRequest: lambda m: _echo(parser.OFPEchoRequest(_PROTOCOL), m.body),
     EchoReply: lambda m: _echo(parser.OFPEchoReply(_PROTOCOL), m.body),
     Error: lambda m: parser.OFPErrorMsg(_PROTOCOL, m.type, m.code, m.body),

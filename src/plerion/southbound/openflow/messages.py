@@ -18,10 +18,10 @@ class MalformedMessage(ValueError):  # noqa: N818 - names what the switch sent, 
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """The version in the header, and all versions where the peer lists them."""
+    """The version in the header, and all versions where the peer lists them. We list none: ours is the only one."""
 
     version: int = VERSION
-    versions: frozenset[int] | None = frozenset({VERSION})
+    versions: frozenset[int] | None = None
 
     @property
     def speaks_ours(self) -> bool:
