@@ -186,7 +186,7 @@ def clusters(draw: st.DrawFn, schema: Schema, id: Dz, box: Box, max_bits: int) -
         draw(cuts(attribute, order.count(i), (box.lows[i], box.highs[i])))
         for i, attribute in enumerate(schema.attributes)
     )
-    return Cluster(id, box, tuple(order), parted)
+    return Cluster(id, box, tuple(order), parted, draw(st.none() | st.sampled_from((1e-9, 0.25, 1.0))))
 
 
 @st.composite

@@ -309,6 +309,29 @@ def test_where_events_are_known_they_take_the_place_of_volume() -> None:
     assert cover(line, two, 3, busy) == DzSet.parse("0", "11000000", "11100000")
 
 
+def halves_with(lower: float | None, upper: float | None) -> ContentIndex:
+    """The line in two tiles that know their shares of the events, or do not."""
+    x = Number("x", 0, 255, integer=True)
+    tiles = (("0", -np.inf, 128.0, 0, lower), ("1", 128.0, np.inf, 128, upper))
+    return ContentIndex(
+        Schema((x,)),
+        tuple(
+            Cluster(
+                Dz.parse(id), Box((low,), (high,)), (0,) * 7, (equal_cuts(x, 7, begin, begin + 128),), share
+            )
+            for id, low, high, begin, share in tiles
+        ),
+    )
+
+
+def test_a_cluster_that_knows_its_share_of_the_events_has_that_for_volume() -> None:
+    four = np.array([[[low, low + 1.0]] for low in (0.0, 100.0, 192.0, 224.0)])
+    even, busy_above = halves_with(None, None), halves_with(0.001, 0.999)
+    assert cover(even, four, 3) == cover(halves_with(0.5, 0.5), four, 3)
+    assert cover(even, four, 3) == DzSet.parse("00000000", "01100100", "11")
+    assert cover(busy_above, four, 3) == DzSet.parse("0", "11000000", "11100000")
+
+
 def test_events_in_the_last_cell_of_the_space_count_too() -> None:
     line = regular(Schema((Number("x", 0, 255, integer=True),)), 8)
     four = np.array([[[low, low + 1.0]] for low in (0.0, 100.0, 192.0, 255.0)])

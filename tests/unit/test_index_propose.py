@@ -149,6 +149,10 @@ def test_a_range_too_short_for_its_bits_still_has_cells(end: float) -> None:
         (lambda: Cuts(2, 0, 1, at=(0.5, 0.4, 0.6)), "must not decrease"),
         (lambda: explicit_cuts(SCHEMA.attributes[0], [1.0, 2.0]), "2 bits need 3 cuts, not 2"),
         (
+            lambda: Cluster(WHOLE, everywhere(SCHEMA), (), (Cuts(0, 0, 1),), 0.0),
+            "a share above 0",
+        ),
+        (
             lambda: Cluster(WHOLE, everywhere(SCHEMA), (0,), (Cuts(2, 0, 1),)),
             "has 2 bits of cuts but stands 1",
         ),

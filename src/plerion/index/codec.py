@@ -32,6 +32,7 @@ class _Cluster(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     order: list[str]
     cuts: dict[str, _Cuts]
     box: dict[str, tuple[float | None, float | None]] = {}
+    share: float | None = None
 
 
 class _Document(msgspec.Struct, forbid_unknown_fields=True):
@@ -98,7 +99,7 @@ def _cluster_out(schema: Schema, cluster: Cluster) -> _Cluster:
         for name, low, high in zip(names, cluster.box.lows, cluster.box.highs, strict=True)
         if (low, high) != (-inf, inf)
     }
-    return _Cluster(str(cluster.id), [names[a] for a in cluster.order], cuts, box)
+    return _Cluster(str(cluster.id), [names[a] for a in cluster.order], cuts, box, cluster.share)
 
 
 def _cluster_in(schema: Schema, cluster: _Cluster) -> Cluster:
@@ -117,7 +118,7 @@ def _cluster_in(schema: Schema, cluster: _Cluster) -> Cluster:
         tuple(-inf if low is None else low for low, _ in ranges),
         tuple(inf if high is None else high for _, high in ranges),
     )
-    return Cluster(Dz.parse(cluster.id), box, order, cuts)
+    return Cluster(Dz.parse(cluster.id), box, order, cuts, cluster.share)
 
 
 def _cuts_in(attribute: Attribute, bits: int, cuts: _Cuts | None) -> Cuts:

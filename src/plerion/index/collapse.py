@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plerion.index.dzset import Lengths, Words
-from plerion.index.nodes import NO_NODE, EventSample, Nodes, wasted
+from plerion.index.nodes import NO_NODE, Asked, EventSample, Forest, Nodes, wasted
 from plerion.index.words import common_length, has_bit, masked, pop, push
 from plerion.kernel import Int, kernel, lean
 
@@ -13,8 +13,9 @@ Ints = npt.NDArray[np.int64]
 
 
 @kernel
-def join(roots: Int, used: Int, sample: EventSample, nodes: Nodes) -> Int:
+def join(forest: Forest, asked: Asked, used: Int, sample: EventSample, nodes: Nodes) -> Int:
     """Puts the roots, which are in the order of their keys, under the smallest cells around several of them."""
+    roots = len(asked.cluster)
     if roots == 1:
         return used
     first, last = np.zeros(roots, np.int64), np.zeros(roots, np.int64)  # of the roots below each new node
@@ -40,7 +41,7 @@ def join(roots: Int, used: Int, sample: EventSample, nodes: Nodes) -> Int:
             nodes.parent[child] = node
     for node in range(used + made - 1, used - 1, -1):
         nodes.asked[node] = nodes.asked[nodes.lower[node]] + nodes.asked[nodes.upper[node]]
-        nodes.waste[node] = wasted(nodes, node, sample)
+        nodes.waste[node] = wasted(forest, asked, nodes, node, sample)
     return used + made
 
 

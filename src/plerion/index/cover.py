@@ -7,9 +7,9 @@ split that saves nothing by itself can still pay for what it makes possible, and
 Every cell that meets a box stays in, so a cover never misses a matching event, whatever the budget; only the
 waste depends on it.
 
-Waste is the part of a cell's volume that no box asks for, where every bit halves the volume; where events are
-known, those in the cell take the place of its volume. Boxes come as ranges of cell numbers (`Cuts.cells_of`), so the
-kernel works on whole numbers alone. What would break it: a cell function that decreases somewhere.
+Waste is the part of a cell's volume that no box asks for, where every bit halves the volume; a cluster that knows its
+share of the events has that as its volume, and where events are known, those in the cell take its place. Boxes come as
+ranges of cell numbers (`Cuts.cells_of`), so the kernel works on whole numbers alone. What would break it: a cell function that decreases somewhere.
 
 Where the clusters tile the space an interest is covered in all that it meets; elsewhere in its home alone.
 """
@@ -158,6 +158,9 @@ def forest(clusters: Sequence[Cluster]) -> Forest:
             order[c, bit] = place[a]
             size[c, bit + 1 :, place[a]] >>= 1
     keys = [cluster.id.key() for cluster in clusters]
+    spaces = [0.5**cluster.id.length for cluster in clusters]
+    shares = [space if c.share is None else c.share for c, space in zip(clusters, spaces, strict=True)]
+    by_id = sorted(range(len(keys)), key=lambda c: keys[c])
     return Forest(
         np.array([high for high, _ in keys], np.uint64),
         np.array([low for _, low in keys], np.uint64),
@@ -167,6 +170,9 @@ def forest(clusters: Sequence[Cluster]) -> Forest:
         size,
         np.cumsum([0, *map(len, rows)]),
         np.array([list(zip(c.box.lows, c.box.highs, strict=True)) for c in clusters]),
+        np.array(shares) / np.array(spaces),
+        EventSample(*(np.array(words, np.uint64) for words in zip(*(keys[c] for c in by_id), strict=True))),
+        np.cumsum([0.0, *(shares[c] for c in by_id)]),
     )
 
 

@@ -35,6 +35,9 @@ class Forest(NamedTuple):
     size: Ints  # (cluster, bits before, row): how many cell numbers a cell spans
     first_row: Ints
     box: Floats  # (cluster, attribute, [low, high))
+    density: Floats  # the share of the events over the share of the codes; 1 where nothing is known of events
+    ids: EventSample  # sorted
+    below: Floats  # by rank of an id: the share of all clusters before it
 
 
 class Asked(NamedTuple):
@@ -96,16 +99,27 @@ def _room(nodes: Int, rows: Int) -> Nodes:
 
 
 @lean
-def wasted(nodes: Nodes, node: Int, sample: EventSample) -> float:
+def wasted(forest: Forest, asked: Asked, nodes: Nodes, node: Int, sample: EventSample) -> float:
     """What nobody asks for of the cell's events or, unless they are known, of its share of the space."""
-    space = SHARE[nodes.length[node]]
+    root = nodes.root[node]
+    if root == NO_NODE:
+        first, last = _ranks(forest.ids, nodes, node)
+        space = forest.below[last] - forest.below[first]
+    else:
+        space = SHARE[nodes.length[node]] * forest.density[asked.cluster[root]]
     share: Int = max(1.0 - nodes.asked[node] / space, 1e-9)
     if len(sample.high) == 0:
         return float(share * space)
+    first, last = _ranks(sample, nodes, node)
+    return float(share * (last - first + space))
+
+
+@lean
+def _ranks(sample: EventSample, nodes: Nodes, node: Int) -> tuple[Int, Int]:
+    """Which of the sorted keys lie in the cell: from the first to before the second."""
     high, low = after(nodes.high[node], nodes.low[node], nodes.length[node])
     last = len(sample.high) if high == 0 and low == 0 else _rank(sample, high, low)
-    events: float = last - _rank(sample, nodes.high[node], nodes.low[node])
-    return float(share * (events + space))
+    return _rank(sample, nodes.high[node], nodes.low[node]), last
 
 
 @lean

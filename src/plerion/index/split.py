@@ -36,7 +36,7 @@ def cover_one(
     most = most_leaves(roots, budget)
     used, leaves = _explore(forest, asked, most, sample, nodes, heap)
     top = 0 if roots == 1 else used
-    used = join(roots, used, sample, nodes)
+    used = join(forest, asked, used, sample, nodes)
     if leaves > budget:
         collapse(nodes, used, leaves - budget, heap, workplace.saved)
     high, low, length = leaves_below(nodes, top, min(leaves, budget), heap)
@@ -98,7 +98,7 @@ def _settle(forest: Forest, asked: Asked, sample: EventSample, nodes: Nodes, nod
     _shrink(forest, asked, nodes, node)
     nodes.lower[node] = NO_NODE
     nodes.asked[node], inside = _overlap(forest, asked, nodes, node)
-    nodes.waste[node] = 0.0 if inside else wasted(nodes, node, sample)
+    nodes.waste[node] = 0.0 if inside else wasted(forest, asked, nodes, node, sample)
     return bool(nodes.length[node] - forest.length[c] < forest.depth[c] and not inside)
 
 
@@ -148,7 +148,7 @@ def _halves_met(
 
 @lean
 def _overlap(forest: Forest, asked: Asked, nodes: Nodes, node: Int) -> tuple[float, bool]:
-    """How much of the space is asked for in the cell (adjacent ranges may count twice), and if one asks for all."""
+    """How much of the events is asked for in the cell (adjacent ranges may count twice), and if one asks for all."""
     root = nodes.root[node]
     c = asked.cluster[root]
     depth = nodes.length[node] - forest.length[c]
@@ -165,4 +165,5 @@ def _overlap(forest: Forest, asked: Asked, nodes: Nodes, node: Int) -> tuple[flo
             all_of_it &= last - first + 1 == size
         share += common
         inside |= all_of_it
-    return min(share * SHARE[forest.length[c] + forest.depth[c]], SHARE[nodes.length[node]]), inside
+    share = min(share * SHARE[forest.length[c] + forest.depth[c]], SHARE[nodes.length[node]])
+    return share * forest.density[c], inside

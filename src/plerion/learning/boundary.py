@@ -55,6 +55,7 @@ Ints = npt.NDArray[np.int64]
 CLUSTERS = 256
 TREE_PAIRS, GRID_PAIRS = 100_000, 400_000  # looked at for one cut of the tree, and for one grid
 GRID_EVENTS, GRID_BOXES = 4_000, 1_000  # of one cell, at most
+UNSEEN = 0.1  # of all events, thought to come where none was seen
 BETWEEN = 64  # events between those of a cell
 
 
@@ -132,7 +133,14 @@ def _tile(
         tuple(float(e[k]) if k >= 0 else -inf for e, k in zip(ends, region.low, strict=True)),
         tuple(float(e[k]) if k < len(e) else inf for e, k in zip(ends, region.high, strict=True)),
     )
-    return Cluster(id, box, order, tuple(_cuts(schema, a, ends[a], cuts[a]) for a in range(len(ends))))
+    parted = tuple(_cuts(schema, a, ends[a], cuts[a]) for a in range(len(ends)))
+    return Cluster(id, box, order, parted, _share(load, id, region))
+
+
+def _share(load: Ranked, id: Dz, region: Region) -> float:
+    """The part of the events that is expected in a cell: nearly what was seen, since what was not may still come."""
+    seen = len(region.events) / max(1, len(load.events))
+    return (1 - UNSEEN) * seen + UNSEEN * 0.5**id.length
 
 
 def _cuts(schema: Schema, a: int, ends: npt.NDArray[np.float64], cuts: Ints) -> Cuts:
