@@ -73,7 +73,14 @@ class OpenVSwitch:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._children: list[subprocess.Popen[bytes]] = []
+        self._control: Unixctl | None = None
         self._environment = {**os.environ, "OVS_RUNDIR": str(directory), "OVS_DBDIR": str(directory)}
+
+    @property
+    def control(self) -> Unixctl:
+        """The control socket of the switch daemon."""
+        assert self._control is not None, "the switch is not running"
+        return self._control
 
     def start(self) -> None:
         database = self.directory / "conf.db"
@@ -89,17 +96,20 @@ class OpenVSwitch:
             "ovs-vswitchd", f"unix:{self.directory}/db.sock", "--enable-dummy=override", "--disable-system"
         )
         self._until_there("ovs-vswitchd.ctl")
-        self.control = Unixctl(self.directory / "ovs-vswitchd.ctl")
+        self._control = Unixctl(self.directory / "ovs-vswitchd.ctl")
 
     def stop_switch(self) -> None:
         """As in a crash: no goodbye to anybody."""
         self.control.close()
+        self._control = None
         child = self._children.pop()
         child.kill()
         child.wait()
         (self.directory / "ovs-vswitchd.ctl").unlink(missing_ok=True)
 
     def stop(self) -> None:
+        if self._control is not None:
+            self._control.close()
         for child in reversed(self._children):
             child.terminate()
         for child in self._children:
