@@ -9,7 +9,8 @@ waste depends on it.
 
 Waste is the part of a cell's volume that no box asks for, where every bit halves the volume; a cluster that knows its
 share of the events has that as its volume, and where events are known, those in the cell take its place. Boxes come as
-ranges of cell numbers (`Cuts.cells_of`), so the kernel works on whole numbers alone. What would break it: a cell function that decreases somewhere.
+ranges of cell numbers (`Cuts.cells_of`), so the kernel works on whole numbers alone. What would break it: a cell
+function that decreases somewhere.
 
 Where the clusters tile the space an interest is covered in all that it meets; elsewhere in its home alone.
 """
