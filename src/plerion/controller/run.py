@@ -7,6 +7,7 @@ ever acknowledged. Ending it leaves the switches as they are: events flow on wit
 from __future__ import annotations
 
 import asyncio
+import gc
 import secrets
 import signal
 from collections.abc import AsyncIterator
@@ -19,6 +20,7 @@ from plerion.controller.inband import InBand, described
 from plerion.controller.journal import Journal
 from plerion.controller.lease import Leases
 from plerion.controller.network import Network
+from plerion.controller.rehearsal import rehearse
 from plerion.controller.service import Controller
 from plerion.controller.watch import Watch
 from plerion.southbound.openflow.driver import OpenFlowSouthbound
@@ -119,6 +121,7 @@ async def started(config: Config) -> AsyncIterator[Service]:
     """A service on OpenFlow switches, its journal loaded and its port open; `run` it."""
     journal = Journal(config.journal, config.settings)
     try:
+        rehearse(config.settings.index)
         network = OpenFlowSouthbound(
             config.settings.topology, config.plan, config.last_hop, config.switch_ids
         )
@@ -130,6 +133,8 @@ async def started(config: Config) -> AsyncIterator[Service]:
             len(state.subscriptions),
             len(state.advertisements),
         )
+        gc.collect()
+        gc.freeze()  # what was loaded stays: looking through it again and again would hold up answers
         listen = config.openflow
         async with network.listening(listen.host, listen.port, _tls(listen)):
             log.info("switches are expected at %s:%d", listen.host, network.port or 0)
