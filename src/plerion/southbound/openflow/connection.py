@@ -59,7 +59,7 @@ class Connection:
         timing: Timing = USUAL,
     ) -> None:
         self._reader, self._writer, self._arrived = reader, writer, arrived
-        self._channel = Channel(monotonic(), timing)
+        self._timing, self._channel = timing, Channel(monotonic(), timing)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._something_to_send = asyncio.Event()
         self._something_to_send.set()  # the greeting
@@ -176,7 +176,9 @@ class Connection:
 
     async def _keep_time(self) -> None:
         while self.closed is None:
-            await asyncio.sleep(max(0.05, self._channel.deadline - monotonic()))
+            # A deadline comes nearer when the switch has introduced itself, but never nearer than a probe.
+            left = self._channel.deadline - monotonic()
+            await asyncio.sleep(min(max(0.01, left), self._timing.probe))
             self._happened(self._channel.tick(monotonic()))
             self._something_to_send.set()
 
