@@ -78,6 +78,10 @@ class Leases:
         if self._leases.pop(session, None) is not None:
             self._by_host[session.host] -= 1
 
+    def extend(self, seconds: float) -> None:
+        """Everybody has so much longer: for a time in which nobody could be heard."""
+        self._leases = {s: lease._replace(until=lease.until + seconds) for s, lease in self._leases.items()}
+
     def expired(self, now: float) -> list[Session]:
         """Sessions that gave no sign of life in time; they are closed."""
         gone = [session for session, lease in self._leases.items() if lease.until <= now]

@@ -31,6 +31,7 @@ from plerion.topology.graph import Port, SwitchId
 from plerion.wire.description import Description
 
 TICK_SECONDS = 0.25
+DEAF_SECONDS = 1.0  # between two ticks: so long nobody was heard, and nobody may be held to it
 ADOPT_SECONDS = 30.0  # between two looks for interests whose session nobody opened
 ENDING_SECONDS = 5.0  # for a round that is under way when the process is told to end
 
@@ -105,10 +106,15 @@ class Service:
 
     async def _ticks(self) -> None:
         loop = asyncio.get_running_loop()
-        adopt_due = loop.time() + ADOPT_SECONDS
+        last = loop.time()
+        adopt_due = last + ADOPT_SECONDS
         while True:
             await asyncio.sleep(TICK_SECONDS)
             now = loop.time()
+            if now - last > DEAF_SECONDS:  # a large step, or the whole machine stood still
+                self.watch.extend(now - last)
+                self.inband.desk.leases.extend(now - last)
+            last = now
             self.watch.tick(now)
             self.inband.expire(now)
             if now >= adopt_due:

@@ -92,6 +92,10 @@ class Watch:
         if sent_from is not None:
             self._learned.hear(at, sent_from, now)
 
+    def extend(self, seconds: float) -> None:
+        """Switches that are away have so much longer: for a time in which nobody could be heard."""
+        self._until = {switch: until + seconds for switch, until in self._until.items()}
+
     def tick(self, now: float) -> None:
         overdue = [switch for switch, until in self._until.items() if until <= now]
         for switch in overdue:
