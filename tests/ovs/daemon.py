@@ -136,6 +136,9 @@ class OpenVSwitch:
             words += [f"protocols={protocols}", f"other-config:datapath-id={number:016x}"]
         self.vsctl(*words)
 
+    def bridges(self) -> list[str]:
+        return self.vsctl("list-br").split()
+
     def add_ports(self, bridge: str, ports: Sequence[int]) -> None:
         """Interfaces that lead nowhere, with the numbers that are asked for."""
         words: list[str] = []
