@@ -18,17 +18,19 @@ from time import perf_counter
 import numpy as np
 
 from benchmarks.core import Row, best, row
-from benchmarks.mutations import mutated, samples, survives
+from benchmarks.mutations import mutated, ready_channel, samples, survives
 from plerion.flow.diff import Diff, Kind, diff
 from plerion.flow.entry import Tables, no_tables
 from plerion.flow.fabric import Fabric, fabric
 from plerion.flow.render import ofctl_lines
 from plerion.index.address import AddressPlan
 from plerion.index.dzset import DzColumns
+from plerion.southbound.openflow.channel import Channel
 from plerion.southbound.openflow.codec import encode
 from plerion.southbound.openflow.driver import OpenFlowSouthbound
 from plerion.southbound.openflow.flowmod import forwarding_mods
 from plerion.southbound.openflow.messages import BundleAdd, Command, FlowMod
+from plerion.southbound.openflow.phases import Closed
 from plerion.southbound.openflow.pipeline import forwarding_entry
 from plerion.southbound.openflow.shapes import SwitchShapes
 from plerion.topology.generate import ring
@@ -139,17 +141,24 @@ def switch(scale: float) -> list[Row]:
 
 
 def fuzz(scale: float) -> list[Row]:
-    """Damaged messages, each read or refused. One that stalls or breaks the decoder ends the program with a trace."""
+    """Damaged messages, each read or refused, alone and in a conversation.
+
+    One that stalls or breaks the decoder or the channel ends the program with a trace.
+    """
     chance, valid, slowest, read = random.Random(4), samples(), 0.0, 0
     count = max(1000, int(MUTATED * scale))
     survives(valid[8])  # compiles
+    channel: Channel | None = None
     began = perf_counter()
     for i in range(count):
         if i % 10_000 == 0:
-            faulthandler.dump_traceback_later(STUCK_SECONDS, exit=True)
+            faulthandler.dump_traceback_later(STUCK_SECONDS, exit=True, file=2)
         damaged = mutated(valid[i % len(valid)], chance)
         started = perf_counter()
         read += survives(damaged)
+        channel = channel if channel is not None and i % 10 else ready_channel()
+        if damaged and any(isinstance(one, Closed) for one in channel.receive(damaged, 0.0)):
+            channel = None
         slowest = max(slowest, perf_counter() - started)
     faulthandler.cancel_dump_traceback_later()
     return [

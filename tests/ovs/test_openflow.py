@@ -14,6 +14,7 @@ from typing import TypeVar
 import pytest
 import trustme
 
+from benchmarks.openflow import main as measure
 from plerion.flow.admission import CONTROL_ADDRESS, CONTROL_PORT, EVENT_PORT, Admission, AdmissionChange
 from plerion.flow.diff import diff
 from plerion.flow.entry import Tables, no_tables
@@ -289,3 +290,8 @@ def test_over_tls_a_switch_is_who_its_certificate_says(bridges: OpenVSwitch, tmp
             assert await southbound.tables() == held
 
     asyncio.run(scene())
+
+
+def test_the_measurement_of_flow_mods_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    measure(["switch", "1000"])
+    assert "ovs-ofctl" in capsys.readouterr().out

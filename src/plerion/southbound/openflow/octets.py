@@ -138,7 +138,7 @@ def write(
 ) -> None:
     """All messages, each up to its end; `numbers` are the first xid, the bundle, and whether the length is a rank."""
     first_xid, bundle, ranked = numbers
-    inner, down, up = made.wrapping, np.uint64(plan.shift), np.uint64(64 - plan.shift)
+    inner = made.wrapping
     for i in range(len(shape)):
         size, begin = made.size[shape[i]], ends[i - 1] if i > 0 else 0
         out[begin : begin + size] = made.octets[shape[i], :size]
@@ -151,13 +151,19 @@ def write(
             put(out, begin + _BUNDLE, 4, bundle)
         if ranked:
             put(out, begin + inner + _PRIORITY, 2, plan.priority + np.int64(length[i]))
-        at = begin + made.address[shape[i]]
-        put(out, at, 8, plan.head | high[i] >> down)
-        put(out, at + 8, 8, high[i] << up | low[i] >> down)
-        if plan.shift + np.int64(length[i]) < ADDRESS_BITS:
-            first, second = mask_words(plan.shift + np.int64(length[i]))
-            put(out, at + 16, 8, first)
-            put(out, at + 24, 8, second)
+        _put_network(out, begin + made.address[shape[i]], plan, high[i], low[i], np.int64(length[i]))
+
+
+@kernel
+def _put_network(out: Octets, at: Int, plan: Addressing, high: Word, low: Word, length: Int) -> None:
+    """The address of a dz, and its mask unless the address is whole."""
+    down, up = np.uint64(plan.shift), np.uint64(64 - plan.shift)
+    put(out, at, 8, plan.head | high >> down)
+    put(out, at + 8, 8, high << up | low >> down)
+    if plan.shift + length < ADDRESS_BITS:
+        first, second = mask_words(plan.shift + length)
+        put(out, at + 16, 8, first)
+        put(out, at + 24, 8, second)
 
 
 @kernel

@@ -206,9 +206,10 @@ def _entry(rule: Rule, values: Mapping[str, Any], above: int = 0, outputs: tuple
 
 def drawing() -> str:
     """The pipeline as the table that the documents show."""
-    lines = ["| table | priority | one a | matches | then |", "| --- | --- | --- | --- | --- |"]
+    lines = ["| table | rule | priority | one a | matches | then |", "| --- | --- | --- | --- | --- | --- |"]
     for rule in RULES:
         priority = f"{rule.priority} + length" if rule.one_per == "dz" else str(rule.priority)
         fields = ", ".join(rule.fields) or "everything"
-        lines.append(f"| {rule.table} | {priority} | {rule.one_per} | {fields} | {rule.outcome.value} |")
+        place = f"{rule.table} | {rule.name} | {priority} | {rule.one_per}"
+        lines.append(f"| {place} | {fields} | {rule.outcome.value} |")
     return "\n".join(lines)
