@@ -1,0 +1,235 @@
+"""What must hold on any network of real switches, whatever happens to it. Each scene takes seconds."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from plerion.experiments.live import LiveError
+from plerion.topology import Port
+from tests.ovs.network import LEASE_SECONDS, Scene
+
+RECOVERY_SECONDS = 5.0  # for the network to go round what failed
+
+
+def from_ready_on_every_event_comes_once_until_it_is_withdrawn(scene: Scene) -> None:
+    counted: list[dict[str, Any]] = []
+    with scene.traffic():
+        for number, host in enumerate(scene.subscribers):
+            scene.subscribe(host, "low", 0, 63 + 32 * number)
+            scene.subscribe(host, "middle", 100, 150)
+            scene.steady(0.2)
+        scene.steady(0.5)
+        for host in scene.subscribers:
+            counted.append(scene.unsubscribe(host, "low"))
+            scene.steady(0.2)
+    assert scene.verdict().fine, scene.verdict()
+    assert all(counts["wanted"] > 0 and counts["doubles"] == 0 for counts in counted), counted
+
+
+def what_the_sdk_counts_is_what_the_witness_saw(scene: Scene) -> None:
+    host = scene.subscribers[0]
+    scene.subscribe(host, "half", 0, 127)
+    with scene.traffic():
+        scene.steady(0.6)
+    came = [
+        one for one in scene.witness.seen() if one.host == host and not one.sent and one.at >= scene.began
+    ]
+    counts = scene.unsubscribe(host, "half")
+    assert counts["received"] == counts["wanted"] == len(came) > 0
+    assert counts["doubles"] == counts["dropped"] == counts["false_positives"] == 0
+
+
+def a_host_that_died_is_withdrawn_after_its_lease_and_nobody_else_notices(scene: Scene) -> None:
+    dying, other = scene.subscribers[:2]
+    scene.subscribe(dying, "all", 0, 255)
+    scene.subscribe(other, "all", 0, 255)
+    with scene.traffic():
+        scene.steady(0.3)
+        died = time.time()
+        scene.guests[dying].kill()
+        scene.net.until("its subscription is withdrawn", lambda: _subscribed(scene, dying) == 0)
+        withdrawn = time.time()
+        scene.steady(0.3)
+    wish = scene.wishes.pop((dying, "all"))
+    scene.ended.append(wish._replace(withdrawn=died, gone=withdrawn))
+    assert LEASE_SECONDS / 2 < withdrawn - died < LEASE_SECONDS + 3, withdrawn - died
+    assert scene.verdict().fine, scene.verdict()
+    scene.join(dying)
+
+
+def a_cut_link_is_gone_round_and_a_healed_one_does_no_harm(scene: Scene) -> None:
+    for number, host in enumerate(scene.subscribers):
+        scene.subscribe(host, "some", 40 * number, 255)
+    port = _crossed(scene)[0]
+    with scene.traffic():
+        scene.steady(0.5)
+        with scene.disturbance():
+            scene.net.lab.cut(port)
+            scene.net.until(
+                "events go round", lambda: _links_down(scene) and _in_step(scene), RECOVERY_SECONDS
+            )
+        scene.steady(0.6)
+        with scene.disturbance():
+            scene.net.lab.heal(port)
+            scene.net.until("the link is used again", lambda: not _links_down(scene) and _in_step(scene))
+        scene.steady(0.6)
+    assert scene.verdict().fine, (port, scene.verdict())
+    assert scene.verdict().due > 1_000, scene.verdict()
+
+
+def a_switch_that_restarts_with_empty_tables_is_filled_again(scene: Scene) -> None:
+    for number, host in enumerate(scene.subscribers):
+        scene.subscribe(host, "some", 40 * number, 255)
+    switch = _transit(scene)
+    with scene.traffic():
+        scene.steady(0.4)
+        with scene.disturbance():
+            scene.net.lab.stop_switch(switch)
+            scene.net.until("events go round", lambda: _is_down(scene, switch) and _in_step(scene, switch))
+        scene.steady(0.5)
+        with scene.disturbance():
+            scene.net.lab.start_switch(switch)
+            scene.net.until_ready()
+            scene.net.until("its links are used again", lambda: not _links_down(scene) and _in_step(scene))
+        scene.steady(0.6)
+    assert scene.verdict().fine, (switch, scene.verdict())
+
+
+def a_controller_killed_at_any_moment_costs_no_event_and_no_subscription(scene: Scene) -> None:
+    chosen = random.Random(time.time_ns())
+    with scene.traffic():
+        for number, host in enumerate(scene.subscribers):
+            scene.subscribe(host, "before", 64 * number, 255)
+        for life in range(2):
+            asked, host = time.time(), scene.subscribers[life]
+            words = {"name": f"life{life}", "filter": f"x >= {10 * life} AND x <= 200"}
+            request = scene.guests[host].send("subscribe", **words)
+            moment = chosen.uniform(0, 0.06)
+            scene.steady(moment)
+            scene.net.kill_controller()
+            scene.steady(0.3)
+            scene.net.start_controller()
+            told = scene.guests[host].answer(request)
+            wish = scene.wishes[host, "before"]._replace(first=10 * life, last=200, asked=asked)
+            scene.wishes[host, f"life{life}"] = wish._replace(ready=told["at_ns"] / 1e9)
+            scene.net.until_ready()
+        scene.steady(0.3)
+    assert scene.verdict().fine, (moment, scene.verdict())
+    for host in scene.subscribers:
+        joins = scene.guests[host].ask("counts")["joins"]
+        assert joins == 1, f"{host} had to join {joins} times: its session was forgotten"
+
+
+def a_full_table_refuses_who_does_not_fit_and_disturbs_nobody(scene: Scene) -> None:
+    keeper, asking = scene.subscribers[:2]
+    scene.subscribe(keeper, "held", 32, 95)
+    switch = scene.net.topology.attachment(asking).node  # type: ignore[arg-type]  # a HostId is a str
+    with scene.traffic():
+        scene.steady(0.2)
+        scene.net.lab.set_table_limit(switch, _held(scene, switch) + 2)
+        with pytest.raises(LiveError, match=f"{switch} does not take the entries"):
+            scene.subscribe(asking, "jagged", 1, 254)
+        scene.subscribe(asking, "small", 128, 255)
+        scene.steady(0.4)
+        scene.net.lab.set_table_limit(switch, None)
+        scene.subscribe(asking, "jagged", 1, 254)
+        scene.steady(0.3)
+    assert scene.verdict().fine, scene.verdict()
+    assert _subscribed(scene, asking) == 2
+
+
+def what_nobody_advertised_is_dropped_where_it_enters_and_counted(scene: Scene) -> None:
+    host, other = scene.subscribers[:2]
+    scene.subscribe(other, "all", 0, 255)
+    place = scene.net.topology.attachment(host)  # type: ignore[arg-type]  # as above
+    before = scene.net.asked("/v1/statistics")[place.node]["refused"].get(str(place.number), 0)
+    count = scene.witness.count()
+    sends = (
+        "import socket; s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM);"
+        "s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, socket.if_nametoindex('eth0'));"
+        "[s.sendto(bytes([0x97, 1, 0xA1, 0x78, n, 0, 0, 0x91, 1, 0xC0]), (f'ff0e:{n:x}00::', 20706))"
+        " for n in range(1, 101)]"
+    )
+    scene.net.lab.exec(host, ["python3", "-c", sends], check=True)
+    scene.quiet()
+    assert scene.witness.count() == count + 100, "seen where they were sent, and nowhere else"
+    after = scene.net.asked("/v1/statistics")[place.node]["refused"][str(place.number)]
+    assert after == before + 100
+
+
+def covers_are_coarsened_where_the_room_is_known_and_nothing_is_lost(scene: Scene) -> None:
+    """The last scene: the controller is restarted with limits."""
+    room = 4
+    scene.net.stop_controller()
+    scene.net.configure(grace_seconds=1.0, tcam=room)
+    scene.net.start_controller()
+    scene.net.until_ready()
+    with scene.traffic():
+        for number, host in enumerate(scene.subscribers):
+            scene.subscribe(host, "jagged", 1 + 2 * number, 254 - 4 * number)
+        scene.steady(0.8)
+    verdict = scene.verdict()
+    assert not verdict.lost, verdict
+    assert not verdict.doubled, verdict
+    assert verdict.unasked, "covers this coarse let through what nobody asked for"
+    for switch in scene.net.topology.switches:
+        assert _held(scene, switch) <= room + 1, switch  # and the entry that drops the rest
+
+
+LAWS: list[Callable[[Scene], None]] = [
+    from_ready_on_every_event_comes_once_until_it_is_withdrawn,
+    what_the_sdk_counts_is_what_the_witness_saw,
+    a_host_that_died_is_withdrawn_after_its_lease_and_nobody_else_notices,
+    a_cut_link_is_gone_round_and_a_healed_one_does_no_harm,
+    a_switch_that_restarts_with_empty_tables_is_filled_again,
+    a_controller_killed_at_any_moment_costs_no_event_and_no_subscription,
+    a_full_table_refuses_who_does_not_fit_and_disturbs_nobody,
+    what_nobody_advertised_is_dropped_where_it_enters_and_counted,
+    covers_are_coarsened_where_the_room_is_known_and_nothing_is_lost,
+]
+
+
+def _crossed(scene: Scene) -> list[Port]:
+    """Ports between switches that an event for all subscribers leaves by, in its order."""
+    body = {"publisher": scene.publishers[0], "event": {"x": 200}}
+    (journey,) = scene.net.asked("/v1/trace", body)["journeys"]
+    switches = set(scene.net.topology.switches)
+    ports = [(hop["switch"], out) for hop in journey["hops"] for out in hop["out"]]
+    return [Port(switch, out["port"]) for switch, out in ports if out["to"] in switches]
+
+
+def _transit(scene: Scene) -> str:
+    """A switch that events cross and where none of our hosts is."""
+    hosts = [*scene.publishers, *scene.subscribers]
+    homes = {scene.net.topology.attachment(host).node for host in hosts}  # type: ignore[arg-type]  # as above
+    return next(port.node for port in _crossed(scene) if port.node not in homes)
+
+
+def _links_down(scene: Scene) -> list[str]:
+    found: list[str] = scene.net.asked("/v1/topology")["links_down"]
+    return found
+
+
+def _is_down(scene: Scene, switch: str) -> bool:
+    return switch in scene.net.asked("/v1/topology")["switches_down"]
+
+
+def _in_step(scene: Scene, but: str = "") -> bool:
+    """Whether all switches but one hold what they should."""
+    found = scene.net.asked("/readyz")
+    return (found["ready"] or bool(but)) and set(found["not_in_step"]) <= {but}
+
+
+def _subscribed(scene: Scene, host: str) -> int:
+    count: int = scene.net.asked(f"/v1/subscriptions?host={host}")["count"]
+    return count
+
+
+def _held(scene: Scene, switch: str) -> int:
+    """Entries in the table that forwards, as Open vSwitch itself counts them."""
+    return scene.net.lab.ofctl(switch, "dump-flows", "table=1").count("priority=")
