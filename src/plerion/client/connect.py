@@ -9,6 +9,7 @@ from typing import Final
 from plerion.client.channel import CONTROLLER, Target
 from plerion.client.opening import Opening
 from plerion.client.place import find_place
+from plerion.client.rehearsal import rehearse
 from plerion.client.session import Session
 from plerion.client.transport import Transport
 
@@ -52,6 +53,7 @@ async def _connected(
     log_rate: float,
 ) -> Session:
     place = find_place(address, interface) if transport is None else None
+    rehearse()
     session = Session(place, transport, lease_seconds, deadline_seconds, log, log_rate)
     await session.join(controller or CONTROLLER)
     return session

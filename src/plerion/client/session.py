@@ -39,6 +39,7 @@ from plerion.client.publication import (
     points_of,
 )
 from plerion.client.reception import Totals
+from plerion.client.rehearsal import rehearse
 from plerion.client.subscription import OnFull, Subscription
 from plerion.client.transport import Transport, network_transport
 from plerion.content.box import bounds, boxes
@@ -224,6 +225,7 @@ class Session:
         """Takes a description into use: the first one, or another one while events flow."""
         if description.plan.family != "ipv6":
             raise TransportError("the network has addresses of IPv4, which the client does not speak")
+        rehearse(description.index)
         self.description = description
         if self._logbook is None and self._log is not None:
             self._logbook = Logbook(self._log, self.schema, self.id, self._log_rate)
