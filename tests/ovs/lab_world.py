@@ -228,6 +228,23 @@ def labs_run_side_by_side_and_go_one_by_one() -> None:
     assert world() == before, world()
 
 
+def labs_of_one_name_at_two_homes_are_two() -> None:
+    before, other = world(), Path("/tmp/other")
+    usual = up()
+    alone = world()
+    Path("/tmp/link").symlink_to(other)
+    second = asyncio.run(Lab.up(NETWORK, run=Path("/tmp/link")))
+    assert [one.directory for one in labs(other)] == ["/tmp/other/demo"]
+    assert [one.directory for one in labs()] == [str(RUN)]
+    assert not status(usual.place).faults
+    assert not status(Place("demo", other)).faults
+    assert Lab.find("demo", other).host("h1") == second.host("h1") != usual.host("h1")
+    take_down(Place("demo", other))
+    assert world() == alone, world()
+    asyncio.run(usual.down())
+    assert world() == before, world()
+
+
 def of_two_that_build_the_same_lab_one_is_refused() -> None:
     async def both() -> list[Lab | BaseException]:
         return list(await asyncio.gather(Lab.up(NETWORK), Lab.up(NETWORK), return_exceptions=True))
@@ -284,6 +301,7 @@ SCENES = [
     a_directory_that_was_deleted_hides_nothing,
     what_a_reboot_left_is_taken_down,
     labs_run_side_by_side_and_go_one_by_one,
+    labs_of_one_name_at_two_homes_are_two,
     of_two_that_build_the_same_lab_one_is_refused,
     nobody_else_loses_anything,
     sixty_four_switches_come_up_quickly,
@@ -304,6 +322,13 @@ def the_world_is_seen_to_change() -> None:
         left.kill()
 
 
+def stay(name: str) -> None:
+    """A lab that is up until nobody listens any more."""
+    up(name)
+    print("up", flush=True)
+    sys.stdin.read()
+
+
 def enter() -> None:
     """What `unshare` leaves to do."""
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/run"], check=True)
@@ -313,4 +338,7 @@ def enter() -> None:
 
 if __name__ == "__main__":
     enter()
-    {scene.__name__: scene for scene in [*SCENES, the_world_is_seen_to_change]}[sys.argv[1]]()
+    if sys.argv[1] == "stay":
+        stay(sys.argv[2])
+    else:
+        {scene.__name__: scene for scene in [*SCENES, the_world_is_seen_to_change]}[sys.argv[1]]()

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plerion.lab import LabError, Options, Plan, Tls
-from plerion.lab import names as named
 from plerion.lab.bridges import attached, bridge_words, limit_words, network_words, started, stopped
+from plerion.lab.names import HOST_INTERFACE, INTERFACE_CHARACTERS, Names, lab_of
 from plerion.lab.plan import MAX_SWITCHES, Datapath, Links
 from plerion.lab.wires import cables, host_lines, namespaces, own_interfaces, shapes
 from plerion.topology import HostId, Link, Port, SwitchId, Topology, line, ring, star
@@ -18,6 +18,7 @@ from plerion.topology.link import MAX_PORT
 from tests.laws.topologies import topologies
 
 lab_names = st.from_regex(r"[a-z0-9][a-z0-9_-]{0,31}", fullmatch=True)
+homes = st.sampled_from(["", "/tmp/a", "/tmp/b"])
 kinds = st.sampled_from([("netdev", "veth"), ("netdev", "patch"), ("dummy", None)])
 labels = st.text(st.characters(min_codepoint=33, max_codepoint=0x2FFF), min_size=1, max_size=300).filter(
     lambda text: text.isprintable() and ":" not in text and " " not in text
@@ -38,23 +39,27 @@ def test_a_repeated_name_is_noticed() -> None:
     assert repeated(["a", "b", "a"]) == {"a"}
 
 
-@given(lab_names, st.integers(1, MAX_SWITCHES), st.integers(1, MAX_PORT))
-def test_every_name_fits_the_kernel_and_is_known_as_the_labs_own(name: str, switch: int, port: int) -> None:
-    for word in (named.bridge(name, switch), named.interface(name, switch, port)):
-        assert len(word) <= named.INTERFACE_CHARACTERS
-        assert named.is_interface(name, word)
-        assert not named.is_interface(name, f"{word}x")
-        assert not named.is_interface(name, f"e{word}")
+@given(lab_names, homes, st.integers(1, MAX_SWITCHES), st.integers(1, MAX_PORT))
+def test_every_name_fits_the_kernel_and_is_known_as_the_labs_own(
+    name: str, home: str, switch: int, port: int
+) -> None:
+    names = Names(name, home)
+    for word in (names.bridge(switch), names.interface(switch, port)):
+        assert len(word) <= INTERFACE_CHARACTERS
+        assert names.is_interface(word)
+        assert not names.is_interface(f"{word}x")
+        assert not names.is_interface(f"e{word}")
 
 
-@given(lab_names, lab_names)
-def test_labs_with_other_marks_share_no_interface(one: str, other: str) -> None:
-    same = named.mark(one) == named.mark(other)
-    assert named.is_interface(other, named.interface(one, 1, 1)) == same
+@given(st.builds(Names, lab_names, homes), st.builds(Names, lab_names, homes))
+def test_labs_of_another_name_or_home_share_nothing(one: Names, other: Names) -> None:
+    assert other.is_interface(one.interface(1, 1)) == (one.mark == other.mark)
+    assert other.is_namespace(one.namespace("h1", 1)) == (one == other)
 
 
 def test_marks_of_many_labs_differ() -> None:
-    assert not repeated([named.mark(f"lab{n}") for n in range(300)])
+    labs = [Names(f"lab{n}", home) for n in range(100) for home in ("", "/tmp/a", "/tmp/b")]
+    assert not repeated([lab.mark for lab in labs])
 
 
 @given(topologies(), lab_names)
@@ -72,15 +77,16 @@ def test_hosts_of_any_name_have_namespaces_of_their_own(hosts: list[str], name: 
     topology = Topology((SwitchId(switch),), tuple(map(HostId, hosts)), links)
     spaces = [plan(topology, name).namespace(host) for host in hosts]
     assert not repeated(spaces)
-    assert all(named.lab_of(space) == name for space in spaces)
+    assert all(lab_of(space) == name for space in spaces)
     assert all(len(space) < 255 and "/" not in space and " " not in space for space in spaces)
 
 
 @pytest.mark.parametrize(
-    "foreign", ["", "plerion", "plerion.demo", "plerion..h1", "plerion.A.h1", "other.demo.h1"]
+    "foreign",
+    ["", "plerion", "plerion.demo", "plerion..h1", "plerion.A.h1", "other.demo.h1", "plerion-00000.demo.h1"],
 )
 def test_a_namespace_of_somebody_else_is_left_alone(foreign: str) -> None:
-    assert named.lab_of(foreign) is None
+    assert lab_of(foreign) is None
 
 
 @given(topologies(), kinds)
@@ -104,9 +110,7 @@ def test_every_link_is_one_cable(topology: Topology) -> None:
     ends = [re.findall(r"(?:add|name) (\S+)", line) for line in cables(made)]
     assert len(ends) == len(topology.links)
     for link, (near, far) in zip(topology.links, ends, strict=True):
-        wanted = [
-            made.interface(end) if end.node in made.numbers else named.HOST_INTERFACE for end in link.ends
-        ]
+        wanted = [made.interface(end) if end.node in made.numbers else HOST_INTERFACE for end in link.ends]
         assert {near, far} == set(wanted)
     assert len(namespaces(made)) == len(topology.hosts)
 
@@ -134,7 +138,7 @@ def test_a_switch_that_starts_again_is_as_it_was(topology: Topology, data: st.Da
     made = plan(topology, datapath="dummy")
     switch = data.draw(st.sampled_from(topology.switches))
     everybody = {made.bridge(other) for other in topology.switches}
-    gone = {word for word in stopped(made, switch) if word.startswith(named.mark("demo"))}
+    gone = {word for word in stopped(made, switch) if word.startswith(Names("demo").mark)}
     back = " ".join(started(made, switch, everybody))
     assert " ".join(bridge_words(made, switch)) in back
     far = [

@@ -123,7 +123,7 @@ def described(place: Place) -> Plan:
         files = None if tls is None else Tls(**{name: Path(file) for name, file in tls.items()})
         prefixes = tuple(found.options.pop("prefixes"))
         options = Options(**found.options, tls=files, prefixes=prefixes)
-        return Plan(Topology.from_json(found.topology), found.name, options)
+        return Plan(Topology.from_json(found.topology), found.name, options, place.names.home)
     except (msgspec.MsgspecError, TypeError, KeyError):
         fix = f"take it down: plerion lab down --name {place.name}"
         raise LabError(f"lab {place.name} was not finished", fix) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -58,6 +59,7 @@ class Lab:
     async def build(cls, plan: Plan, run: Path | None = None) -> Lab:
         """The lab of a plan; one that cannot be finished takes itself down."""
         place = Place(plan.name, run)
+        plan = replace(plan, home=place.names.home)
         await _whole(build.check, plan, place)
         build.claim(place)
         with place.locked():
@@ -123,21 +125,26 @@ class Lab:
         if self.plan.is_wired(link):
             run.batch(self.place, "wire", wires.raised(self.plan.interfaces([link]), up))
             return
-        words = bridges.attached(self.plan, link) if up else bridges.detached(self.plan, link)
+        self._change(bridges.attached(self.plan, link) if up else bridges.detached(self.plan, link))
+
+    def _change(self, words: Sequence[str]) -> None:
         run.vsctl(self.place, words)
+        if self.plan.options.cables == "patch":
+            # Where no interface goes down, the datapath forwards by what it remembers until all of it was looked at.
+            run.appctl(self.place, "revalidator/wait")
 
     def stop_switch(self, switch: str) -> None:
         """The switch is gone with its tables and its connections, and its neighbours see its links go down."""
         down = wires.raised(wires.own_interfaces(self.plan, switch), up=False)
         run.batch(self.place, "wire", down)
-        run.vsctl(self.place, bridges.stopped(self.plan, switch))
+        self._change(bridges.stopped(self.plan, switch))
 
     def start_switch(self, switch: str) -> None:
         """A switch that was stopped is back, with empty tables and all its links; one that runs is stopped first."""
         self.stop_switch(switch)
         run.batch(self.place, "wire", wires.raised(wires.own_interfaces(self.plan, switch)))
         running = run.vsctl(self.place, ["list-br"]).split()
-        run.vsctl(self.place, bridges.started(self.plan, SwitchId(switch), running))
+        self._change(bridges.started(self.plan, SwitchId(switch), running))
         widen(self.place)
 
     def restart_daemon(self) -> None:

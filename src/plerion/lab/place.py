@@ -9,29 +9,42 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from plerion.lab.error import LabError
-from plerion.lab.names import checked
+from plerion.lab.names import Names
 
 VARIABLE = "PLERION_RUN"
 DEFAULT_ROOT = Path("/run/plerion")
 
 
 def run_root(given: Path | None = None) -> Path:
-    """The directory that holds a directory for each lab: as given, as the environment says, or the usual one."""
+    """The directory that holds a directory for each lab: as given, as the environment says, or the usual one.
+
+    Links are followed, because processes are known by it: one directory has one name.
+    """
     if given is not None:
-        return given.absolute()
+        return given.resolve()
     if os.environ.get(VARIABLE):
-        return Path(os.environ[VARIABLE]).absolute()
+        return Path(os.environ[VARIABLE]).resolve()
     if os.geteuid() == 0:
         return DEFAULT_ROOT
-    return Path(os.environ.get("XDG_RUNTIME_DIR") or f"/tmp/plerion-{os.getuid()}").absolute() / "plerion"
+    return Path(os.environ.get("XDG_RUNTIME_DIR") or f"/tmp/plerion-{os.getuid()}").resolve() / "plerion"
+
+
+def home_of(root: Path) -> str:
+    """What tells labs of this directory from others of the same name: nothing in the usual place."""
+    return "" if root == DEFAULT_ROOT else str(root)
 
 
 class Place:
     """The run directory of one lab, and the files in it."""
 
     def __init__(self, name: str, root: Path | None = None) -> None:
-        self.name = checked(name)
-        self.path = run_root(root) / name
+        home = run_root(root)
+        self.names = Names(name, home_of(home))
+        self.path = home / name
+
+    @property
+    def name(self) -> str:
+        return self.names.lab
 
     @property
     def database(self) -> Path:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Literal
 
 from plerion.content.errors import quoted
-from plerion.lab import names
 from plerion.lab.error import LabError
+from plerion.lab.names import Names, checked
 from plerion.topology.graph import HostId, Link, Port, SwitchId, Topology
 
 MAX_SWITCHES = 64
@@ -77,9 +77,10 @@ class Plan:
     topology: Topology
     name: str
     options: Options = field(default_factory=Options)
+    home: str = ""
 
     def __post_init__(self) -> None:
-        names.checked(self.name)
+        checked(self.name)
         count = len(self.topology.switches)
         if count > MAX_SWITCHES:
             raise LabError(f"the topology has {count} switches", f"a lab has at most {MAX_SWITCHES}")
@@ -87,21 +88,25 @@ class Plan:
             raise LabError("the topology has no switches", "a lab has at least one")
 
     @cached_property
+    def names(self) -> Names:
+        return Names(self.name, self.home)
+
+    @cached_property
     def numbers(self) -> dict[str, int]:
         """A switch's number, its datapath id, is its position from 1."""
         return {switch: number for number, switch in enumerate(self.topology.switches, start=1)}
 
     def bridge(self, switch: str) -> str:
-        return names.bridge(self.name, self._number(switch))
+        return self.names.bridge(self._number(switch))
 
     def interface(self, port: Port) -> str:
         """The interface at a switch's port."""
         if port.number not in self.topology.ports(SwitchId(port.node)):
             raise LabError(f"there is no port {port} in lab {self.name}")
-        return names.interface(self.name, self._number(port.node), port.number)
+        return self.names.interface(self._number(port.node), port.number)
 
     def namespace(self, host: str) -> str:
-        return names.namespace(self.name, host, self.topology.host_number(HostId(host)))
+        return self.names.namespace(host, self.topology.host_number(HostId(host)))
 
     def link(self, port: Port) -> Link:
         """The cable in a port of a switch or host."""

@@ -13,20 +13,23 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
 
-from plerion.lab import names
 from plerion.lab.error import LabError
-from plerion.lab.place import DEFAULT_ROOT, Place
+from plerion.lab.names import is_name, lab_of
+from plerion.lab.place import DEFAULT_ROOT, Place, home_of
 from plerion.lab.run import NAMESPACES
+from plerion.lab.sockets import packet_sockets
 
 # What building a lab starts. A pager that shows a log of the lab is none of it.
 PROGRAMS = frozenset({"ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovs-appctl", "ovsdb-tool", "ip", "tc"})
 PATIENCE_SECONDS = 20.0
 STEP_SECONDS = 0.01
+CLOSED_AT_ONCE = 64
 _PROCESSES = Path("/proc")
 
 
@@ -56,8 +59,8 @@ class Residue:
 
 def residue(place: Place) -> Residue:
     """Everything that the lab of this name has on this machine now."""
-    namespaces = tuple(sorted(name for name in _listed(NAMESPACES) if names.lab_of(name) == place.name))
-    own = tuple(sorted(name for _, name in socket.if_nameindex() if names.is_interface(place.name, name)))
+    namespaces = tuple(sorted(name for name in _listed(NAMESPACES) if place.names.is_namespace(name)))
+    own = tuple(sorted(name for _, name in socket.if_nameindex() if place.names.is_interface(name)))
     daemons = tuple(pid for pid, _ in daemons_of(place.path))
     return Residue(daemons, tuple(_guests(namespaces)), namespaces, own, place.path.exists())
 
@@ -65,21 +68,23 @@ def residue(place: Place) -> Residue:
 def daemons_of(path: Path) -> Iterator[tuple[int, str]]:
     """(pid, program) of each process that works on the run directory."""
     for pid, words in _commands():
-        program = os.path.basename(words[0])  # noqa: PTH119 - a word of a command, which need not be a path
-        if program in PROGRAMS and any(f"{path}/" in word for word in words[1:]):
+        program = words[0].rpartition("/")[2]
+        if program in PROGRAMS and any(f"{path}/" in word for word in words[1:]) and _sees(pid, path):
             yield pid, program
 
 
 def named_labs(root: Path) -> list[str]:
     """The names of all labs that have left a directory, a process or a namespace."""
     found = {path.name for path in root.iterdir() if path.is_dir()} if root.is_dir() else set()
-    found |= {name for name in map(names.lab_of, _listed(NAMESPACES)) if name is not None}
-    for _, words in _commands():
-        for word in words[1:]:
+    found |= {
+        name for name in (lab_of(space, home_of(root)) for space in _listed(NAMESPACES)) if name is not None
+    }
+    for pid, words in _commands():
+        for word in words[1:] if words[0].rpartition("/")[2] in PROGRAMS else ():
             _, inside, rest = word.partition(f"{root}/")
-            if inside and words[0].rpartition("/")[2] in PROGRAMS:
+            if inside and _sees(pid, root):
                 found.add(rest.partition("/")[0])
-    return sorted(name for name in found if names.lab_of(f"{names.NAMESPACE_PREFIX}.{name}.h") == name)
+    return sorted(filter(is_name, found))
 
 
 def remove(place: Place) -> Residue:
@@ -88,7 +93,7 @@ def remove(place: Place) -> Residue:
     give_up = monotonic() + PATIENCE_SECONDS
     while found:
         end([*found.processes, *found.guests])
-        _delete(place.name, found)
+        _delete(place.names.group, found)
         shutil.rmtree(place.path, ignore_errors=True)
         found = residue(place)
         if found and monotonic() > give_up:
@@ -101,24 +106,33 @@ def remove(place: Place) -> Residue:
     return first
 
 
-def end(processes: Iterable[int], by: signal.Signals = signal.SIGKILL) -> None:
-    """The processes are gone when this returns."""
+def end(processes: Iterable[int]) -> None:
+    """The processes are killed, and gone when this returns."""
     pending = set(processes)
+    borrowed = [copy for pid in pending for copy in _borrowed(pid)]
     for pid in pending:
-        try:
-            os.kill(pid, by)
-        except ProcessLookupError:
-            continue
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     give_up = monotonic() + PATIENCE_SECONDS
-    while pending := {pid for pid in pending if _alive(pid)}:
-        if monotonic() > give_up:
-            raise LabError(f"process {min(pending)} does not end")
-        sleep(STEP_SECONDS)
+    try:
+        while pending := {pid for pid in pending if _alive(pid)}:
+            if monotonic() > give_up:
+                raise LabError(f"process {min(pending)} does not end")
+            sleep(STEP_SECONDS)
+    finally:
+        # The kernel takes its time over each packet socket, and as long over many that are closed at once. A process
+        # that dies closes them one by one, which is why the last copies are here.
+        with ThreadPoolExecutor(CLOSED_AT_ONCE) as pool:
+            list(pool.map(socket.socket.close, borrowed))
 
 
-def _delete(name: str, found: Residue) -> None:
+def _borrowed(pid: int) -> Iterator[socket.socket]:
+    with suppress(OSError):  # not allowed, or too many: then it only takes longer
+        yield from packet_sockets(pid)
+
+
+def _delete(group: int, found: Residue) -> None:
     # A group is deleted at once, where one by one each would wait for the kernel to be done with it.
-    group = names.group(name)
     lines = [f"link set {interface} group {group}" for interface in found.interfaces]
     lines += [f"link delete group {group}"] if found.interfaces else []
     lines += [f"netns delete {namespace}" for namespace in found.namespaces]
@@ -154,8 +168,17 @@ def _guests(namespaces: Iterable[str]) -> Iterator[int]:
                 yield pid
 
 
+def _sees(pid: int, path: Path) -> bool:
+    """Whether a path is the same for a process as for us: in a container it has the same name and is another."""
+    for place in (path, *path.parents):
+        ours, theirs = _identity(place), _identity(_PROCESSES / str(pid) / "root" / place.relative_to("/"))
+        if ours and theirs:
+            return ours == theirs
+    return False
+
+
 def _identity(path: Path) -> tuple[int, int] | None:
-    """What tells a namespace from all others."""
+    """What tells a file, a directory or a namespace from all others."""
     try:
         found = path.stat()
     except OSError:

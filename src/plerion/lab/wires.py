@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from plerion.lab import names
+from plerion.lab.names import HOST_INTERFACE
 from plerion.lab.plan import Plan
 from plerion.topology.graph import HostId, Link, Port, ipv6, mac
 
@@ -25,7 +25,7 @@ def namespaces(plan: Plan) -> list[str]:
 
 def cables(plan: Plan) -> list[str]:
     """Lines for ``ip -batch``: a veth pair a link, the host's end in its namespace with its own address."""
-    group = names.group(plan.name)
+    group = plan.names.group
     lines = []
     for link in filter(plan.is_wired, plan.topology.links):
         near, far = link.ends if link.a in plan.numbers else link.ends[::-1]
@@ -34,7 +34,7 @@ def cables(plan: Plan) -> list[str]:
         else:
             host = HostId(far.node)
             space = plan.namespace(host)
-            peer = f"name {names.HOST_INTERFACE} address {mac(plan.topology, host)} netns {space}"
+            peer = f"name {HOST_INTERFACE} address {mac(plan.topology, host)} netns {space}"
         lines.append(f"link add {plan.interface(near)} group {group} type veth peer {peer}")
     return lines
 
@@ -51,7 +51,7 @@ def host_lines(plan: Plan, host: HostId) -> list[str]:
     is sent must not find that route, or it would never leave the host: so the route is in a table that only what
     comes in looks at, and looks at first. Without link-local addresses a host says nothing that nobody asked for.
     """
-    eth0 = names.HOST_INTERFACE
+    eth0 = HOST_INTERFACE
     return [
         "link set lo up",
         f"link set {eth0} addrgenmode none",
@@ -77,7 +77,7 @@ def shapes(plan: Plan) -> dict[str, list[str]]:
         if (how := discipline(link)) and plan.is_wired(link):
             for end in link.ends:
                 inside = end.node not in plan.numbers
-                device = names.HOST_INTERFACE if inside else plan.interface(end)
+                device = HOST_INTERFACE if inside else plan.interface(end)
                 line = f"qdisc replace dev {device} root {how}"
                 lines.setdefault(plan.namespace(end.node) if inside else "", []).append(line)
     return lines
