@@ -57,24 +57,40 @@ class Guard:
         if not length.isdigit() or int(length) > MAX_BODY:
             await _refuse(send, 413, f"a body has at most {MAX_BODY:,} bytes")
             return
+        await _Bounded(self._app, receive, send).run(scope)
+
+
+class _Bounded:
+    """One request whose body is cut off at the bound; whatever the application makes of that, the answer says why."""
+
+    def __init__(self, app: App, receive: Receive, send: Send) -> None:
+        self._app, self._receive, self._send = app, receive, send
+        self._seen = 0
+        self._answered = False
+
+    async def run(self, scope: Scope) -> None:
         try:
-            await self._app(scope, _bounded(receive), send)
+            await self._app(scope, self._counted, self._passed)
         except _TooLarge:
-            await _refuse(send, 413, f"a body has at most {MAX_BODY:,} bytes")
+            await self._refused()
 
-
-def _bounded(receive: Receive) -> Receive:
-    seen = 0
-
-    async def counted() -> MutableMapping[str, Any]:
-        nonlocal seen
-        message = await receive()
-        seen += len(message.get("body", b""))
-        if seen > MAX_BODY:
+    async def _counted(self) -> MutableMapping[str, Any]:
+        message = await self._receive()
+        self._seen += len(message.get("body", b""))
+        if self._seen > MAX_BODY:
             raise _TooLarge
         return message
 
-    return counted
+    async def _passed(self, message: MutableMapping[str, Any]) -> None:
+        if self._seen > MAX_BODY:
+            await self._refused()
+        else:
+            await self._send(message)
+
+    async def _refused(self) -> None:
+        if not self._answered:
+            self._answered = True
+            await _refuse(self._send, 413, f"a body has at most {MAX_BODY:,} bytes")
 
 
 async def _refuse(send: Send, status: int, reason: str) -> None:
