@@ -12,7 +12,7 @@ from plerion.client.errors import TransportError
 
 USUAL: Final = "eth0"
 _OWN: Final = IPv6Network("fd00::/8")
-_LISTED: Final = Path("/proc/net/if_inet6")
+_LISTED: Final = Path("/proc/thread-self/net/if_inet6")  # of the namespace that the thread is in
 
 
 @dataclass(frozen=True, slots=True)
