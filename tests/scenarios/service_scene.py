@@ -33,8 +33,8 @@ SESSION = "0123456789abcdef"
 
 def config(folder: Path, settings: Settings = SETTINGS, **changes: object) -> Config:
     usual = {"leases": LeaseTimes(30.0, 60.0), "quotas": Quotas(), "grace_seconds": 0.2, "start_seconds": 5.0}
-    anywhere = Listen("127.0.0.1", 0)
-    return Config(settings, folder / "journal", anywhere, anywhere, **{**usual, **changes})  # type: ignore[arg-type]  # by name
+    usual |= {"openflow": Listen("127.0.0.1", 0), "api": Listen("127.0.0.1", 0)}
+    return Config(settings, folder / "journal", **{**usual, **changes})  # type: ignore[arg-type]  # by name
 
 
 @asynccontextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from hashlib import sha256
@@ -10,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
+import trustme
 
 from plerion.controller.access import MAX_BODY
 from plerion.controller.api import serving as answering
-from plerion.controller.config import Token
+from plerion.controller.config import Listen, TlsFiles, Token
 from plerion.controller.run import Service
 from plerion.topology import SwitchId
 from tests.scenarios.service_scene import config, network_of, serving
@@ -140,6 +143,27 @@ def test_everything_refused_is_one_line_and_changes_nothing(tmp_path: Path) -> N
 
             assert (await client.post("/v1/subscriptions", content=endless())).status_code == 413
             assert list(service.controller.state.live()) == []
+
+    asyncio.run(scene())
+
+
+def test_over_tls_the_api_shows_its_certificate(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    own = authority.issue_cert("127.0.0.1")
+    files = TlsFiles(tmp_path / "cert.pem", tmp_path / "key.pem")
+    own.cert_chain_pems[0].write_to_path(files.certificate)
+    own.private_key_pem.write_to_path(files.key)
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+
+    async def scene() -> None:
+        chosen = config(tmp_path, api=Listen("127.0.0.1", 0, files), tokens=TOKENS)
+        async with serving(chosen) as service, answering(service) as port:
+            async with httpx.AsyncClient(base_url=f"https://127.0.0.1:{port}", verify=trusting) as client:
+                assert (await client.get("/v1/index", headers=bearer("reader"))).status_code == 200
+            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as plain:
+                with pytest.raises(httpx.TransportError):
+                    await plain.get("/healthz")
 
     asyncio.run(scene())
 

@@ -95,6 +95,8 @@ WRONG = {
     LEAST
     + "openflow:\n  listen: 10.0.0.1:6653\n": ":4:11: switches would be told by anybody who reaches 10.0.0.1",
     LEAST + "openflow:\n  ids: {s1: 2}\n": ":4:8: s2 and s1 have the same id 2; give each switch its own",
+    LEAST
+    + "openflow:\n  tls: {certificate: cert.pem, key: cert.pem}\n": ":4:8: who signs the certificates of",
     LEAST + "openflow:\n  tls: {certificate: no.pem, key: cert.pem}\n": ":4:22: there is no file",
     LEAST
     + "api:\n  tokens:\n    - {name: a, role: root, token: 0123456789abcdef}\n": ":5:23: 'root' is not known",

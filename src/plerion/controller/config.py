@@ -232,7 +232,10 @@ def _quotas(given: Section) -> Quotas:
 def _check_exposure(
     openflow: Section, switches: Listen, api: Section, operators: Listen, tokens: tuple[Token, ...]
 ) -> None:
-    if not switches.loopback and (switches.tls is None or switches.tls.authority is None):
+    if switches.tls is not None and switches.tls.authority is None:
+        what = "who signs the certificates of the switches is not said"
+        raise openflow.error("tls", what, "give an authority beside certificate and key")
+    if not switches.loopback and switches.tls is None:
         what = f"switches would be told by anybody who reaches {switches.host}"
         raise openflow.error("listen", what, "give tls with an authority, or listen on 127.0.0.1")
     if not operators.loopback and (operators.tls is None or not tokens):

@@ -88,9 +88,11 @@ class Desk:
         self._told: dict[HostId, _Told] = {}
 
     def adopt(self, state: State, now: float) -> int:
-        """What was there before this desk: interests count, and their sessions get a fresh lease; how many do."""
-        asked = [(one.id, one.host) for one in state.subscriptions.values()]
-        announced = [(one.id, one.host) for one in state.advertisements.values()]
+        """What hosts asked for before this desk counts, and their sessions get a fresh lease; how many do."""
+        asked, announced = (
+            [(one.id, one.host) for one in every.values() if session_of(one.id, one.host) is not None]
+            for every in (state.subscriptions, state.advertisements)
+        )
         self.holdings.load("subscriptions", asked)
         self.holdings.load("advertisements", announced)
         return self.leases.adopt([*asked, *announced], now)

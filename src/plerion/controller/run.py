@@ -71,10 +71,10 @@ class Service:
     def stop(self) -> None:
         self._stopped.set()
 
-    async def run(self) -> None:
-        """Works until it is told to stop, then lets the round that is under way end."""
+    async def run(self, until: asyncio.Event | None = None) -> None:
+        """Works until it is told to stop, or the event comes about; then lets the round that is under way end."""
         tasks = [asyncio.create_task(self._events()), asyncio.create_task(self._ticks())]
-        stopped = asyncio.create_task(self._stopped.wait())
+        stopped = asyncio.create_task((until or self._stopped).wait())
         try:
             done, _ = await asyncio.wait([*tasks, stopped], return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -159,9 +159,9 @@ async def serve(config: Config) -> None:
     """The whole process, until SIGTERM or SIGINT."""
     from plerion.controller.api import serving  # noqa: PLC0415 - FastAPI takes a second to import, `check` needs it not
 
+    loop, told_to_end = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told_to_end.set)
     async with started(config) as service, serving(service):
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, service.stop)
-        await service.run()
-        log.info("ended; the switches keep what they hold")
+        await service.run(told_to_end)
+    log.info("ended; the switches keep what they hold")
