@@ -103,6 +103,24 @@ def samples() -> list[bytes]:
     ]
 
 
+def costly() -> list[bytes]:
+    """Messages as long as one can be, made to keep a decoder busy."""
+    bare = pack("!HBxIIHHHH4xQQQ", 56, 9, 0, 0, 1, 0, 0, 0, 5, 0, 0) + pack("!HH4x", 1, 4)
+    fields = b"".join(pack("!HBB", group, number << 1, 0) for group in range(1, 126) for number in range(128))
+    match = pack("!HH", 1, 4 + len(fields)) + fields
+    outputs = pack("!HHIH6x", 0, 16, 1, 0) * 4000
+    instruction = pack("!HH4x", 4, 8 + len(outputs)) + outputs
+    wide = pack("!H", 56 + len(instruction)) + bare[2:] + instruction
+    admitted = told(some_entries()[3])
+    return [
+        message(0, pack("!HHI", 2, 4, 0) * 8190),
+        message(10, pack("!IHBBQ", 0xFFFF_FFFF, 0, 1, 0, 5) + match + bytes(-len(match) % 8 + 2)),
+        multipart(Part.FLOWS, bare * 1169),
+        multipart(Part.FLOWS, admitted * (65_000 // len(admitted))),
+        multipart(Part.FLOWS, wide),
+    ]
+
+
 NASTY = (0, 1, 2, 3, 4, 7, 8, 15, 16, 0x7F, 0x80, 0xFF, 0xFFFE, 0xFFFF)
 
 

@@ -13,12 +13,12 @@ import random
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, thread_time
 
 import numpy as np
 
 from benchmarks.core import Row, best, row
-from benchmarks.mutations import mutated, ready_channel, samples, survives
+from benchmarks.mutations import costly, mutated, ready_channel, samples, survives
 from plerion.flow.diff import Diff, Kind, diff
 from plerion.flow.entry import Tables, no_tables
 from plerion.flow.fabric import Fabric, fabric
@@ -140,6 +140,20 @@ def switch(scale: float) -> list[Row]:
         return asyncio.run(into(made, max(1000, int(FLOW_MODS * scale))))
 
 
+def heard(frame: bytes) -> float:
+    """Seconds of the processor for one message, alone and in a conversation."""
+    channel = ready_channel()
+    began = thread_time()
+    survives(frame)
+    channel.receive(frame or b"\0", 0.0)
+    return thread_time() - began
+
+
+def cost(frame: bytes) -> float:
+    """The least of several: the same million messages show other outliers in every run, and none when repeated."""
+    return min(heard(frame) for _ in range(7))
+
+
 def fuzz(scale: float) -> list[Row]:
     """Damaged messages, each read or refused, alone and in a conversation.
 
@@ -154,18 +168,26 @@ def fuzz(scale: float) -> list[Row]:
         if i % 10_000 == 0:
             faulthandler.dump_traceback_later(STUCK_SECONDS, exit=True, file=2)
         damaged = mutated(valid[i % len(valid)], chance)
-        started = perf_counter()
+        started = thread_time()
         read += survives(damaged)
         channel = channel if channel is not None and i % 10 else ready_channel()
-        if damaged and any(isinstance(one, Closed) for one in channel.receive(damaged, 0.0)):
+        if any(isinstance(one, Closed) for one in channel.receive(damaged or b"\0", 0.0)):
             channel = None
-        slowest = max(slowest, perf_counter() - started)
+        if thread_time() - started > slowest:
+            slowest = max(slowest, cost(damaged))
     faulthandler.cancel_dump_traceback_later()
     return [
         row(f"damaged messages read or refused, of {count:,}", count, count, ""),
         row("… of these still read", read, 1, ""),
-        row("… the slowest one", 1000 * slowest, 200, "ms", at_most=True),
-        row("… damaged and decoded", count / (perf_counter() - began), 1000, "1/s"),
+        row("… the costliest of them", 1000 * slowest, 20, "ms", at_most=True),
+        row(
+            "the costliest message that we could make",
+            1000 * max(map(cost, costly())),
+            50,
+            "ms",
+            at_most=True,
+        ),
+        row("damaged messages made and decoded", count / (perf_counter() - began), 1000, "1/s"),
     ]
 
 

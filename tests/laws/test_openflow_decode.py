@@ -6,7 +6,7 @@ import random
 import subprocess
 import sys
 from struct import pack
-from time import perf_counter
+from time import perf_counter, thread_time
 
 import pytest
 from hypothesis import given
@@ -19,6 +19,7 @@ from benchmarks.mutations import (
     SHAPES,
     a_packet_in,
     a_port,
+    costly,
     flow_answer,
     message,
     multipart,
@@ -26,6 +27,7 @@ from benchmarks.mutations import (
     samples,
     some_entries,
     survives,
+    told,
 )
 from plerion.southbound.openflow.codec import decode, encode
 from plerion.southbound.openflow.decode import port_counters, port_descriptions, table_counters
@@ -41,7 +43,8 @@ from plerion.southbound.openflow.messages import (
     PortDescription,
     PortStatus,
 )
-from plerion.southbound.openflow.readback import read_back
+from plerion.southbound.openflow.oxm import MAX_FIELDS
+from plerion.southbound.openflow.readback import MAX_OTHERS, read_back
 
 MUTATED = 20_000
 SLOWEST_SECONDS = 0.5  # a message takes microseconds; the machine may be doing other things, too
@@ -57,6 +60,30 @@ def test_a_mutated_message_is_read_or_refused_and_never_stalls() -> None:
         slowest = max(slowest, perf_counter() - began)
     assert slowest < SLOWEST_SECONDS
     assert MUTATED // 10 < read < MUTATED - MUTATED // 10  # both happen, or the wounds say nothing
+
+
+def test_the_costliest_messages_take_bounded_time() -> None:
+    for frame in costly():
+        assert len(frame) > 60_000
+        began = thread_time()
+        survives(frame)
+        assert thread_time() - began < SLOWEST_SECONDS
+
+
+def test_a_switch_cannot_make_us_read_entries_without_end() -> None:
+    foreign = told(some_entries()[3])
+    assert len(read_back(SHAPES, foreign * 2000).others) == 2000
+    with pytest.raises(MalformedMessage, match="50001 entries"):
+        read_back(SHAPES, foreign * (MAX_OTHERS + 1))
+
+
+def test_a_match_with_more_fields_than_there_are_is_refused() -> None:
+    for count, fits in ((MAX_FIELDS, True), (MAX_FIELDS + 1, False)):
+        port = pack("!II", 0x8000_0004, 1)
+        others = b"".join(pack("!HBB", 1, number << 1, 0) for number in range(count - 1))
+        match = pack("!HH", 1, 4 + len(port + others)) + port + others
+        frame = message(10, pack("!IHBBQ", 0, 0, 1, 0, 5) + match + bytes(-len(match) % 8 + 2))
+        assert survives(frame) is fits
 
 
 @given(st.binary(max_size=200), st.sampled_from([0, 1, 2, 4, 6, 10, 12, 19, 21]))
@@ -130,9 +157,9 @@ def test_rows_of_statistics_are_those_of_the_reference() -> None:
         elif reply.part == 13:
             assert [r.number for r in port_descriptions(reply.body)] == [row.port_no for row in rows]
         else:
-            told = read_back(SHAPES, reply.body)
-            assert len(told.dz) + len(told.others) == len(rows) == len(some_entries())
-            assert {one.priority for one in told.others} <= {row.priority for row in rows}
+            held = read_back(SHAPES, reply.body)
+            assert len(held.dz) + len(held.others) == len(rows) == len(some_entries())
+            assert {one.priority for one in held.others} <= {row.priority for row in rows}
 
 
 @given(

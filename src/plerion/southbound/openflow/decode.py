@@ -5,9 +5,12 @@ to be 0 bytes long keeps it in its loop for ever. A clock around it would be a w
 one thread of the process only and can go off anywhere in it; a thread cannot be stopped from outside; a process for
 each message costs more than the message. So the time budget is in the shape of this code: a message is at most
 65,535 bytes, every loop goes forward by at least 4 of them or raises `MalformedMessage`, and nothing is read twice.
-The worst message takes a few milliseconds, whatever it holds; `python -m benchmarks.openflow fuzz` measures it over
-a million mutated messages, and the tests do over some thousands. os_ken remains the measure of what is right: what
-it reads in a valid message is what we read (tests), and what we send is encoded by it (`codec`).
+That is linear work with a known end: the costliest message that we could make takes some 10 ms of the processor,
+a usual one some microseconds. Answers in parts can be longer than a message; they have limits of their own
+(`channel.MAX_ANSWER`, `readback.MAX_OTHERS`) and long ones are read beside the event loop (`inspection.aside`).
+`python -m benchmarks.openflow fuzz` measures all of it over a million mutated messages and the costly ones, and the
+tests over some thousands. os_ken remains the measure of what is right: what it reads in a valid message is what we
+read (tests), and what we send is encoded by it (`codec`).
 
 Kinds of message that nobody asks a switch for are not looked into at all (`Unread`).
 """

@@ -3,7 +3,8 @@
 Switches connect to us. One that connects is read back whole; the driver sets up its furniture (`pipeline`), deletes
 what carries our cookie and is nothing that we would have written, and reports `SwitchConnected`; tables and
 admissions are then the controller's to compare and to repair, as after a restart. A change goes to all its switches
-at the same time, to each as one bundle, and is answered when every one of them has answered the barrier behind it.
+at the same time, to each as one bundle, and is answered when every one of them has answered the barrier behind it
+and has had the time to look through its cache.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from plerion.southbound.openflow.events import (
     SwitchStatistics,
 )
 from plerion.southbound.openflow.flowmod import EntryTooLong, admission_mods, forwarding_mods
-from plerion.southbound.openflow.inspection import admitted, held, statistics
-from plerion.southbound.openflow.messages import PacketIn, PacketOut, Part, PortStatus
+from plerion.southbound.openflow.inspection import admissions, held, statistics
+from plerion.southbound.openflow.messages import BarrierRequest, PacketIn, PacketOut, Part, PortStatus
 from plerion.southbound.openflow.phases import USUAL, Timing
 from plerion.southbound.openflow.pipeline import EXACTLY, Purpose, network
 from plerion.southbound.openflow.readback import read_back
@@ -70,6 +71,7 @@ class OpenFlowSouthbound:
         self.ids = dict(ids or {switch: i for i, switch in enumerate(topology.switches, start=1)})
         self.port: int | None = None
         self.packets_dropped = 0
+        self._settle_seconds = timing.settle
         self._shapes = {s: SwitchShapes(self.fabric, plan, last_hop, s) for s in topology.switches}
         self._shadows = {s: Shadow(self.fabric.port_words) for s in topology.switches}
         self._connections: dict[SwitchId, Connection] = {}
@@ -131,8 +133,8 @@ class OpenFlowSouthbound:
 
     async def admit(self, change: AdmissionChange) -> frozenset[SwitchId]:
         parts: dict[SwitchId, tuple[list[Admission], list[Admission]]] = {}
-        for side, admissions in enumerate((change.removed, change.added)):
-            for admission in admissions:
+        for side, several in enumerate((change.removed, change.added)):
+            for admission in several:
                 parts.setdefault(admission.switch, ([], []))[side].append(admission)
 
         async def tell(switch: SwitchId) -> None:
@@ -200,7 +202,21 @@ class OpenFlowSouthbound:
             if not isinstance(failure, ConnectionLost):
                 raise failure
         pairs = zip(switches, outcomes, strict=True)
-        return frozenset(switch for switch, outcome in pairs if isinstance(outcome, ConnectionLost))
+        missed = frozenset(switch for switch, outcome in pairs if isinstance(outcome, ConnectionLost))
+        await self._settled(frozenset(switches) - missed)
+        return missed
+
+    async def _settled(self, switches: Iterable[SwitchId]) -> None:
+        """Returns when the switches forward by what they were told.
+
+        A barrier says that a table has changed; Open vSwitch goes on by its cache for some milliseconds. When it
+        answers a second barrier it has begun to look its cache through, however busy it is; the rest is time.
+        """
+        connections = [self._connections[switch] for switch in switches if switch in self._connections]
+        if connections:
+            barriers = (connection.ask(BarrierRequest()) for connection in connections)
+            await asyncio.gather(*barriers, return_exceptions=True)
+            await asyncio.sleep(self._settle_seconds)
 
     async def _change(
         self, switch: SwitchId, count: int, write: Callable[[int, int], bytes], record: Callable[[], None]
@@ -232,7 +248,7 @@ class OpenFlowSouthbound:
             if purpose is Purpose.FORWARDING:
                 self._shadows[switch].replace(told.dz, told.ports)
             else:
-                self._shadows[switch].admissions = admitted(self._shapes[switch], told)
+                self._shadows[switch].admissions = await admissions(self._shapes[switch], told)
 
     async def _serve(self, switch: SwitchId, connection: Connection) -> None:
         """What happens to a switch from its connection to its end."""
@@ -244,7 +260,7 @@ class OpenFlowSouthbound:
             self._events.put_nowait(SwitchRefused(switch, connection.address, str(refused)))
             return
         shadow.replace(told.dz, told.ports)
-        shadow.admissions = admitted(shapes, told)
+        shadow.admissions = await admissions(shapes, told)
         self._connections[switch] = connection
         self._events.put_nowait(SwitchConnected(switch))
         up = {port.number for port in ports if port.up}

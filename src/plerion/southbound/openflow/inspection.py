@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import ParamSpec, TypeVar
 
 from plerion.flow.admission import Admission
 from plerion.index.dz import DzError
@@ -23,6 +25,17 @@ from plerion.southbound.openflow.pipeline import (
 from plerion.southbound.openflow.readback import Found, Held, read_back
 from plerion.southbound.openflow.shapes import SwitchShapes
 
+LARGE_ANSWER = 1 << 18  # bytes; such an answer is read in a thread, so that no other switch waits for it
+MANY = 1000  # entries that are looked at one by one in the event loop
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+async def aside(large: bool, work: Callable[P, R], *given: P.args, **named: P.kwargs) -> R:
+    """The result of pure work; what may take long is done beside the event loop."""
+    return await asyncio.to_thread(work, *given, **named) if large else work(*given, **named)
+
 
 async def held(
     of: SwitchShapes, connection: Connection, cookie: int = OURS, cookie_mask: int = OURS_MASK
@@ -30,7 +43,7 @@ async def held(
     """The switch's entries with this cookie. One that answers nonsense is hung up on."""
     body = await connection.rows(Part.FLOWS, cookie, cookie_mask)
     try:
-        return read_back(of, body)
+        return await aside(len(body) > LARGE_ANSWER, read_back, of, body)
     except MalformedMessage as error:
         connection.close(str(error))
         raise ConnectionLost(str(error)) from None
@@ -45,6 +58,11 @@ def admission(of: SwitchShapes, entry: Entry | None) -> Admission | None:
         return made if admission_entry(of.fabric.topology, of.plan, made) == entry else None
     except (DzError, ValueError):
         return None
+
+
+async def admissions(of: SwitchShapes, told: Held) -> frozenset[Admission]:
+    """`admitted`, beside the event loop when there are many."""
+    return await aside(len(told.others) > MANY, admitted, of, told)
 
 
 def admitted(of: SwitchShapes, told: Held) -> frozenset[Admission]:

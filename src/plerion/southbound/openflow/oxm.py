@@ -10,6 +10,7 @@ from plerion.southbound.openflow.pipeline import Match
 
 _MATCH = Struct("!HH")
 _BASIC = 0x8000
+MAX_FIELDS = 64  # OpenFlow 1.3 has 40; a match with more is no match but work
 _FIELDS = {  # name by number in the class of basic fields, and the bytes of its value
     0: ("in_port", 4),
     3: ("eth_dst", 6),
@@ -49,8 +50,8 @@ def places(frame: bytes, at: int) -> tuple[dict[str, tuple[int, int, bool]], int
         name, plain = _name(frame, here)
         if plain is not None and size != plain * (1 + masked):
             raise MalformedMessage(f"the field {name} of a match with {size} bytes")
-        if name in found:
-            raise MalformedMessage(f"the field {name} of a match comes twice")
+        if name in found or len(found) == MAX_FIELDS:
+            raise MalformedMessage(f"the field {name} of a match comes twice, or after {MAX_FIELDS} others")
         found[name] = (begin, plain if plain is not None else size, masked)
         here = begin + size
     return found, at + padded(length)

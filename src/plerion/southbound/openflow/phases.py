@@ -49,6 +49,9 @@ class Timing:
     probe: float = 5.0
     silence: float = 20.0
     answer: float = 60.0  # to any one request
+    settle: float = (
+        0.01  # from a second barrier until Open vSwitch forwards by nothing but its changed tables
+    )
 
 
 USUAL = Timing()

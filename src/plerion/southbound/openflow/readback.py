@@ -22,6 +22,8 @@ from plerion.southbound.openflow.oxm import fields, match_of
 from plerion.southbound.openflow.pipeline import Action, Entry, Output, SetField
 from plerion.southbound.openflow.shapes import SwitchShapes
 
+MAX_OTHERS = 50_000  # entries of ours beside the table: furniture and admissions are some thousands at most
+
 _FIXED = Struct("!HBxIIHHHH4xQQQ")  # what an entry says before its match
 
 
@@ -48,7 +50,10 @@ class Held:
 
 
 def read_back(of: SwitchShapes, body: bytes) -> Held:
-    """The entries in an assembled answer; a dz that a switch gives twice counts once."""
+    """The entries in an assembled answer; a dz that a switch gives twice counts once.
+
+    A row of the table costs well under a microsecond, any other entry some 10 µs, so those are limited.
+    """
     octets = np.frombuffer(body, np.uint8)
     at = chain(octets)
     if len(at) and at[-1] < 0:
@@ -56,6 +61,10 @@ def read_back(of: SwitchShapes, body: bytes) -> Held:
     rows = _columns(at, of.fabric.port_words)
     scratch = np.empty(INSTRUCTION + int(of.pieces.size.sum()), np.uint8)
     read(octets, rows, of.pieces, of.addressing, scratch)
+    if (beside := len(at) - int(rows.understood.sum())) > MAX_OTHERS:
+        raise MalformedMessage(
+            f"{beside} entries that are none of a table; {MAX_OTHERS} are more than enough"
+        )
     kept = np.flatnonzero(rows.understood)
     kept = kept[np.lexsort((rows.length[kept], rows.low[kept], rows.high[kept]))]
     dz = DzColumns(rows.high[kept], rows.low[kept], rows.length[kept])

@@ -7,7 +7,7 @@ from struct import Struct
 from plerion.southbound.openflow.codec import ATOMIC_AND_ORDERED, encode
 from plerion.southbound.openflow.connection import Connection, Errors
 from plerion.southbound.openflow.decode import BUNDLE_ADD, ONF
-from plerion.southbound.openflow.inspection import admission, held
+from plerion.southbound.openflow.inspection import MANY, admission, aside, held
 from plerion.southbound.openflow.messages import VERSION, BundleAdd, Command, FlowMod
 from plerion.southbound.openflow.pipeline import OURS_TO_DELETE, Entry, furniture
 from plerion.southbound.openflow.readback import Found, Held
@@ -28,7 +28,7 @@ async def furnish(of: SwitchShapes, connection: Connection) -> Held:
     """Repairs the switch's furniture by its difference, and gives what else it holds."""
     async with connection.changing:
         told = await held(of, connection)
-        stale, missing = repairs(of, told)
+        stale, missing = await aside(len(told.others) > MANY, repairs, of, told)
 
         def write(first_xid: int, bundle: int) -> bytes:
             numbered = iter(range(first_xid, first_xid + len(stale) + len(missing)))
