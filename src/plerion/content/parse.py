@@ -13,6 +13,7 @@ from collections.abc import Set
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from plerion.content.conjunction import conjunction
 from plerion.content.errors import FilterError, quoted
 from plerion.content.filter import Filter
 from plerion.content.lex import Fault, Word, located, words
@@ -47,13 +48,17 @@ members: operand (COMMA operand)*
 
 def parse(text: str, schema: Schema) -> Filter:
     """The filter that the text means under this schema; FilterError if it means none or is beyond a limit."""
+    known = conjunction(text, schema)
+    if known is not None:
+        return Filter(text, known, schema)
     try:
-        return Filter(text, _expression(text, schema), schema)
+        return Filter(text, expression(text, schema), schema)
     except Fault as fault:
         raise located(text, fault) from None
 
 
-def _expression(text: str, schema: Schema) -> Any:
+def expression(text: str, schema: Schema) -> Any:
+    """The expression, read by the grammar; Fault if there is none."""
     from lark.exceptions import UnexpectedToken  # noqa: PLC0415 - lark is slow to import
 
     parser: Any = _tables().parse_interactive()
