@@ -2,8 +2,9 @@
 
     python -m benchmarks.quality [--budget 128,1024] [--data DIR] [--only redundant-2,stocks]
 
-The published combinations are no selection, EMCS, CS and greedy with regular, adaptive and selective indexing; the best of
-them is the one with the least rate *on the judging half*, which favours them: ours is chosen without a look at it.
+The published combinations are no selection, EMCS, CS and greedy with regular, adaptive and selective indexing; the
+best of them is the one with the least rate *on the judging half*, which favours them: ours is chosen without a
+look at it.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from plerion.controller.rehearsal import rehearse
 from plerion.experiments.synthetic import PRESETS, workload
 from plerion.index.cover import covers
 from plerion.index.encode import encode
@@ -10,6 +11,8 @@ from plerion.learning.propose import Request, propose, summaries
 from plerion.matching.bitset import BitsetMatcher
 from plerion.matching.blame import misses
 from plerion.matching.evaluate import evaluate
+from plerion.southbound.openflow.driver import OpenFlowSouthbound
+from plerion.topology.generate import line
 
 load = workload(replace(PRESETS["zipf"], subscriptions=20, events=200))
 for method, select in (("boundary", "none"), ("adaptive", "cs")):
@@ -18,3 +21,5 @@ for method, select in (("boundary", "none"), ("adaptive", "cs")):
     evaluate(load.points, codes, BitsetMatcher.of(load.offsets, load.bounds), found, load.hosts)
     misses(load.points, codes, found, load.offsets, load.bounds)
     Judge.of(load, 8).rate(index)
+    rehearse(index)
+OpenFlowSouthbound(line(2)).rehearse()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from time import monotonic
 
 import numpy as np
 
@@ -86,7 +87,7 @@ class OpenFlowSouthbound:
         self, host: str = "127.0.0.1", port: int = 6653, tls: Tls | None = None
     ) -> AsyncIterator[OpenFlowSouthbound]:
         """Takes connections of switches; port 0 stands for any free one, see `port`."""
-        self._warm()
+        self.rehearse()
         async with self._server.listening(host, port, tls) as self.port:
             yield self
 
@@ -184,7 +185,7 @@ class OpenFlowSouthbound:
         except ConnectionLost as lost:
             raise NotConnected(switch, str(lost)) from None
 
-    def _warm(self) -> None:
+    def rehearse(self) -> None:
         """Compiles what reads and writes entries, so that no switch waits for the compiler on a new machine."""
         for shapes in list(self._shapes.values())[:1]:
             none = np.zeros((1, self.fabric.port_words), np.uint64)
@@ -210,13 +211,14 @@ class OpenFlowSouthbound:
         """Returns when the switches forward by what they were told.
 
         A barrier says that a table has changed; Open vSwitch goes on by its cache for some milliseconds. When it
-        answers a second barrier it has begun to look its cache through, however busy it is; the rest is time.
+        answers a second barrier it has begun to look its cache through; the rest is time, more on a busy machine.
         """
         connections = [self._connections[switch] for switch in switches if switch in self._connections]
         if connections:
+            asked = monotonic()
             barriers = (connection.ask(BarrierRequest()) for connection in connections)
             await asyncio.gather(*barriers, return_exceptions=True)
-            await asyncio.sleep(self._settle_seconds)
+            await asyncio.sleep(max(self._settle_seconds, 2 * (monotonic() - asked)))
 
     async def _change(
         self, switch: SwitchId, count: int, write: Callable[[int, int], bytes], record: Callable[[], None]
