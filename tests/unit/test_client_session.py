@@ -368,6 +368,22 @@ def test_readers_get_what_waits_and_then_the_end() -> None:
     run(scene())
 
 
+def test_a_reader_that_gives_up_disturbs_no_other_and_may_come_back() -> None:
+    async def scene() -> None:
+        async with Network.open() as network, network.connect("h1") as here, network.connect("h5") as there:
+            await here.advertise("TRUE")
+            everything = await there.subscribe("TRUE")
+            patient = asyncio.create_task(some(everything, 1))
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(everything.batch(), 0.05)
+            await here.publish(warm())
+            assert len(await patient) == 1
+            await here.publish(warm())
+            assert len(await some(everything, 1)) == 1
+
+    run(scene())
+
+
 def test_malformed_datagrams_are_counted_and_disturb_nobody() -> None:
     async def scene() -> None:
         async with Network.open() as network, network.connect("h1") as here, network.connect("h5") as there:

@@ -20,6 +20,8 @@ VERBS = {
     "check": "Check a controller's configuration, with line and column of what is wrong.",
     "up": "Run the controller.",
     "flows": "Show the entries of the switches of a running controller.",
+    "pub": "Publish events from this host.",
+    "sub": "Receive on this host what a filter matches.",
     "log": "Fill an event log from files, and see what it holds.",
     "reproduce": "Compute the papers' figures again, and say whether what they claim holds.",
     "pipeline": "Watch a log on Spark, and get a better index proposed.",

@@ -51,6 +51,8 @@ from plerion.matching.bitset import BitsetMatcher
 from plerion.wire.description import Description
 
 QUEUE: Final = 10_000
+LINGER_SECONDS: Final = 0.25
+"""How long a session stays after its last event: leaving takes paths away, and an event may still be on one."""
 
 
 class Session:
@@ -75,6 +77,7 @@ class Session:
         self._intake: Intake | None = None
         self._membership = Membership(lease_seconds, deadline_seconds, self._described, self._refused)
         self._names = count(1)
+        self._last_sent = 0.0
         self._advertised: dict[str, Filter] = {}
         self._admitted: BitsetMatcher | None = None
         self._closed = False
@@ -131,6 +134,7 @@ class Session:
         """Withdraws an advertisement."""
         self._open()._advertised.pop(name, None)
         self._admit()
+        await self._linger()
         await self._membership.withdraw(("advertise", name))
 
     async def publish(
@@ -163,6 +167,7 @@ class Session:
         if self._intake is not None:
             self._intake.close()
         try:
+            await self._linger()
             await self._membership.leave()
         finally:
             if self._transport is not None:
@@ -177,6 +182,11 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    async def _linger(self) -> None:
+        left = self._last_sent + LINGER_SECONDS - time.monotonic()
+        if left > 0:
+            await asyncio.sleep(left)
 
     def _open(self) -> Self:
         if self._closed:
@@ -260,6 +270,7 @@ class Session:
         self.published += len(points)
         row = np.searchsorted(coded, codes.event)
         await self._sockets().send(addresses(plan, codes.dz), sent.rows(row))
+        self._last_sent = time.monotonic()
         if self._logbook is not None:
             self._logbook.sent(self.publisher, first, index.epoch, points, now)
 

@@ -52,7 +52,7 @@ class Subscription:
         self.counts = Counts(sequences=Sequences() if _is_everything(self.bounds) else None)
         self._withdraw, self._resume = withdraw, resume
         self._waiting: deque[Delivered] = deque()
-        self._reader: Future[None] | None = None
+        self._readers: set[Future[None]] = set()
         self._error: ClientError | None = None
 
     def understand(self, filter: Filter) -> None:
@@ -103,8 +103,7 @@ class Subscription:
                 if self._error is not None:
                     raise self._error
                 return []
-            self._reader = self._reader or get_running_loop().create_future()
-            await self._reader
+            await self._arrival()
         found = list(self._waiting)
         self._waiting.clear()
         self._resume()
@@ -125,8 +124,7 @@ class Subscription:
                 if self._error is not None:
                     raise self._error
                 raise StopAsyncIteration
-            self._reader = self._reader or get_running_loop().create_future()
-            await self._reader
+            await self._arrival()
         found = waiting.popleft()
         if len(waiting) == self.queue >> 1 or not waiting:
             self._resume()
@@ -140,10 +138,19 @@ class Subscription:
     ) -> None:
         await self.close()
 
+    async def _arrival(self) -> None:
+        """Each reader waits by itself, so that one who gives up disturbs no other."""
+        reader = get_running_loop().create_future()
+        self._readers.add(reader)
+        try:
+            await reader
+        finally:
+            self._readers.discard(reader)
+
     def _wake(self) -> None:
-        reader, self._reader = self._reader, None
-        if reader is not None and not reader.done():
-            reader.set_result(None)
+        for reader in self._readers:
+            if not reader.done():
+                reader.set_result(None)
 
 
 def _is_everything(given: Floats) -> bool:
