@@ -67,7 +67,8 @@ class Figure:
     """What is drawn and claimed. `together` is false where points would disturb each other, as clocks do.
 
     `starts` are the points of one seed, without scale; `reversed_x` draws the axis from many to few; `files` of the
-    directory of real data are read.
+    directory of real data are read. `rates` says that y is a share; `lab` that points are measured on real switches
+    here, one after the other, and need root.
     """
 
     name: str
@@ -83,6 +84,8 @@ class Figure:
     reversed_x: bool = False
     together: bool = True
     files: tuple[str, ...] = ()
+    rates: bool = True
+    lab: bool = False
 
 
 Curve: TypeAlias = Mapping[float, float]

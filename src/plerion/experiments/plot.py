@@ -97,7 +97,7 @@ def _axes(axes: Axes, figure: Figure, rows: Sequence[Row]) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
     if "y" in figure.log:
         axes.set_yscale("log")
-    else:
+    elif figure.rates:
         axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{100 * y:g} %"))
     if figure.reversed_x:
         axes.invert_xaxis()

@@ -1,0 +1,195 @@
+"""Delay through real switches: what Plerion's tables add to it, and what it depends on (seed 000, Figures 7(a), (b)).
+
+A packet crosses five switches here, each of which is woken up for it, so one crossing takes about a millisecond and
+whoever else uses the machine shows in it. Hence medians, and comparisons in many short turns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from plerion.client.mmsg import Addresses
+from plerion.experiments.figure import Figure, Point, Row, Verdict, curve, graded
+from plerion.experiments.lab_load import Kind, Load, admitted
+from plerion.experiments.lab_probe import Floats, Lane, in_turns
+from plerion.experiments.lab_site import TESTBED, far_apart, laboratory, path, put, switches
+from plerion.lab import Lab
+from plerion.topology.graph import HostId
+
+EVENTS: Final = 10_000
+RATE: Final = 500.0  # packets a second
+NARROW: Final = (0.0005, 0.002)  # so narrow a subscription takes its whole budget of entries
+ENTRIES_EACH: Final = 7.9
+SIZES: Final = (5_000, 10_000, 20_000, 40_000, 80_000)
+SUBSCRIPTIONS: Final = (1_000, 2_000, 4_000, 8_000, 16_000)
+NEARLY: Final = 0.25  # delays that differ by less than this share are 'almost constant'
+
+TURN, WARMING = 100, 300  # packets that are measured in a turn, after some that only fill the switches' cache
+WARMING_RATE: Final = 2_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Milliseconds over the same way: through Plerion's tables, and through one entry a switch; a row a turn."""
+
+    ours: Floats
+    plain: Floats
+
+    @property
+    def added(self) -> float:
+        """By which share ours is longer at the median: of all turns, the middle one."""
+        return float(np.median(np.median(self.ours, axis=1) / np.median(self.plain, axis=1))) - 1
+
+    @property
+    def pooled(self) -> float:
+        """The same of all packets at once."""
+        return float(np.median(self.ours) / np.median(self.plain)) - 1
+
+
+async def compared(lab: Lab, load: Load, turns: int) -> Comparison:
+    """Swaps the tables of the switches on the longest way again and again: ours, one entry, one entry, ours, …"""
+    source, target = far_apart(lab.topology)
+    deployment = load.deployed()
+    reached = load.copies(deployment, source)[:, lab.topology.host_number(target) - 1] > 0
+    events = load.addresses[reached]
+    way = path(lab.topology, source, target)
+    async with switches(lab) as southbound:
+        await put(southbound, deployment.tables, admitted(deployment))
+        held = {switch: _entries(lab, switch) for switch, _ in way}
+        one = {switch: f"actions=output:{port}" for switch, port in way}
+        try:
+            with Lane(lab, source, [target]) as lane:
+                return await asyncio.to_thread(_turns, lab, lane, (held, one), events, turns)
+        finally:
+            _replace(lab, held)
+
+
+def _turns(
+    lab: Lab, lane: Lane, tables: tuple[dict[str, str], dict[str, str]], events: Addresses, turns: int
+) -> Comparison:
+    found = np.full((2, turns, TURN), np.inf)  # what is lost never came
+    for turn in range(turns):
+        chosen = np.resize(np.arange(len(events)), (turn + 1) * (TURN + WARMING))[-TURN - WARMING :]
+        for kind in (0, 1) if turn % 2 else (1, 0):
+            _replace(lab, tables[kind])
+            in_turns([lane], [events[chosen[:WARMING]]], WARMING_RATE, b"warm%04d" % turn)
+            (delays,) = in_turns([lane], [events[chosen[WARMING:]]], RATE, b"turn%04d" % turn)
+            found[kind, turn, delays.event] = delays.milliseconds
+    return Comparison(found[0], found[1])
+
+
+def _entries(lab: Lab, switch: str) -> str:
+    """What a switch holds, in the words of ``ovs-ofctl``."""
+    lines = lab.ofctl(switch, "dump-flows", "--no-stats").splitlines()
+    return "\n".join(line for line in lines if "actions=" in line)
+
+
+def _replace(lab: Lab, tables: dict[str, str]) -> None:
+    for switch, entries in tables.items():
+        lab.ofctl(switch, "replace-flows", "-", text=entries)
+
+
+def _delay_rows(lane: Lane, events: Addresses, point: Point, panel: str, x: float, line: str) -> list[Row]:
+    in_turns([lane], [events[:200]], RATE, b"warm%04d" % point.seed)
+    (found,) = in_turns([lane], [events], RATE, b"turn%04d" % point.seed)
+    lost = 1 - len(np.unique(found.event)) / found.sent
+    return [
+        Row(panel, f"{line}median", x, found.quantile(0.5), point.seed),
+        Row(panel, f"{line}mean", x, found.mean, point.seed),
+        *([Row(panel, f"{line}lost %", x, 100 * lost, point.seed)] if lost else []),
+    ]
+
+
+async def by_table_size(point: Point) -> list[Row]:
+    """Real filters of one far host until the tables on the way have this many entries, and events that meet them."""
+    source, target = far_apart(TESTBED)
+    asked = point.subscriptions(round(point.at / ENTRIES_EACH))
+    drawn = Load.of(TESTBED, "zipf", asked, 0, point.seed, NARROW).asked_by(target)
+    load = drawn.met(point.events(EVENTS), point.seed)
+    deployment = load.deployed()
+    size = float(max(deployment.state.table.sizes))
+    async with laboratory() as lab, switches(lab) as southbound:
+        await put(southbound, deployment.tables, admitted(deployment))
+        with Lane(lab, source, [target]) as lane:
+            return await asyncio.to_thread(_delay_rows, lane, load.addresses, point, "", size, "")
+
+
+async def by_subscriptions(point: Point) -> list[Row]:
+    """Subscriptions of all hosts, and events of one that reach whoever the network takes for interested."""
+    kind: Kind = "uniform" if point.panel == "uniform" else "zipf"
+    count = point.subscriptions(point.at)
+    load = Load.of(TESTBED, kind, count, 2 * point.events(EVENTS), point.seed)
+    deployment = load.deployed()
+    source = TESTBED.hosts[0]
+    others: list[HostId] = [host for host in TESTBED.hosts if host != source]
+    wanted = load.copies(deployment, source).any(axis=1)
+    events = load.addresses[wanted][: point.events(EVENTS)]
+    async with laboratory() as lab, switches(lab) as southbound:
+        await put(southbound, deployment.tables, admitted(deployment))
+        with Lane(lab, source, others) as lane:
+            return await asyncio.to_thread(_delay_rows, lane, events, point, point.panel, count, "")
+
+
+def table_rows(point: Point) -> list[Row]:
+    return asyncio.run(by_table_size(point))
+
+
+def subscription_rows(point: Point) -> list[Row]:
+    return asyncio.run(by_subscriptions(point))
+
+
+def almost_constant(found: Sequence[Row]) -> Verdict:
+    """At the median, from the fewest to the most; the mean is told beside it."""
+    parts, told = [], []
+    for panel in dict.fromkeys(row.panel for row in found):
+        median, mean = (curve(found, line, panel) for line in ("median", "mean"))
+        few, many = min(median), max(median)
+        parts.append(max(median.values()) <= (1 + NEARLY) * min(median.values()))
+        told.append(
+            f"{panel + ': ' if panel else ''}median {median[few]:.2f} ms at {few:,.0f}, {median[many]:.2f} ms at "
+            f"{many:,.0f} (least {min(median.values()):.2f}, most {max(median.values()):.2f}), "
+            f"mean {mean[few]:.2f} and {mean[many]:.2f} ms"
+        )
+    return graded(parts, "; ".join(told))
+
+
+LIMITS: Final = (
+    "Open vSwitch in userspace, ten switches and eight hosts on one machine: a crossing of five switches wakes one "
+    "process five times"
+)
+
+FIGURES = (
+    Figure(
+        name="000-7a",
+        title="Delay over five switches by the size of their tables",
+        x="entries a table",
+        y="milliseconds",
+        claim="the number of entries hardly changes the delay",
+        settings=f"10,000 packets, 500 a second, each for another entry; {LIMITS}",
+        starts=tuple(Point("000-7a", at=size) for size in SIZES),
+        rows=table_rows,
+        verdict=almost_constant,
+        rates=False,
+        lab=True,
+    ),
+    Figure(
+        name="000-7b",
+        title="Delay to all who are reached, by the number of subscriptions",
+        x="subscriptions",
+        y="milliseconds",
+        claim="the number of subscriptions hardly changes the delay",
+        settings=f"8 attributes 0–4095, covers of up to 8 dz, 10,000 events, 500 a second; {LIMITS}",
+        starts=tuple(
+            Point("000-7b", panel, at=count) for panel in ("uniform", "zipf") for count in SUBSCRIPTIONS
+        ),
+        rows=subscription_rows,
+        verdict=almost_constant,
+        rates=False,
+        lab=True,
+    ),
+)
