@@ -106,6 +106,8 @@ OTHERS = {
     "topology": Settings(ring(3), SETTINGS.index),
     "index": Settings(SETTINGS.topology, regular(SCHEMA, 3)),
     "epoch": Settings(SETTINGS.topology, regular(SCHEMA, 4, epoch=1)),
+}
+SAME = {
     "budget": Settings(SETTINGS.topology, SETTINGS.index, budget=31),
     "trees": Settings(SETTINGS.topology, SETTINGS.index, max_trees=3),
     "limits": Settings(SETTINGS.topology, SETTINGS.index, tcam={SwitchId("s1"): 5}),
@@ -120,6 +122,16 @@ def test_a_journal_of_other_settings_is_refused_and_left_as_it_was(tmp_path: Pat
     with pytest.raises(JournalError, match="another topology or index; give this one a file of its own"):
         Journal(tmp_path / "j", other)
     assert reopened(tmp_path / "j") == ONE_OF_EACH
+
+
+@pytest.mark.parametrize("other", SAME.values(), ids=SAME)
+def test_a_journal_outlives_a_change_of_budget_trees_and_limits(tmp_path: Path, other: Settings) -> None:
+    journal = Journal(tmp_path / "j", SETTINGS)
+    journal.append(ONE_OF_EACH)
+    journal.close()
+    again = Journal(tmp_path / "j", other)
+    assert list(again.replay()) == ONE_OF_EACH
+    again.close()
 
 
 def test_equal_settings_made_anew_have_the_same_fingerprint() -> None:

@@ -1,8 +1,8 @@
 """The controller's memory: every accepted input, on disk before it is answered.
 
 SQLite in WAL mode with full synchronisation: an input that `append` returned from survives a kill and a power cut. A
-journal belongs to one set of settings; opened with others it says so instead of replaying nonsense. It belongs to one
-controller, too: while one has it open another one is refused, because each would undo what the other tells switches.
+journal belongs to one topology and index; opened with others it says so instead of replaying nonsense, while budgets
+and limits may change from start to start. It belongs to one controller, too: while one has it open another one is refused, because each would undo what the other tells switches.
 
 Beside the inputs it keeps what their filter texts were found to mean. That is a copy of what parsing gives, there
 because parsing takes most of the time of a start; nothing but time is lost with it.
@@ -164,11 +164,5 @@ def digest(text: str) -> bytes:
 
 
 def fingerprint(settings: Settings) -> str:
-    """Tells apart settings under which the same inputs would mean something else."""
-    document = (
-        settings.topology.to_json(),
-        settings.budget,
-        settings.max_trees,
-        sorted(settings.tcam.items()),
-    )
-    return sha256(msgspec.json.encode(document) + to_json(settings.index)).hexdigest()
+    """Tells apart settings under which the same inputs would mean something else. Budgets and limits say only how."""
+    return sha256(msgspec.json.encode(settings.topology.to_json()) + to_json(settings.index)).hexdigest()
