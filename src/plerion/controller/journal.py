@@ -2,7 +2,8 @@
 
 SQLite in WAL mode with full synchronisation: an input that `append` returned from survives a kill and a power cut. A
 journal belongs to one topology and index; opened with others it says so instead of replaying nonsense, while budgets
-and limits may change from start to start. It belongs to one controller, too: while one has it open another one is refused, because each would undo what the other tells switches.
+and limits may change from start to start. It belongs to one controller, too: while one has it open another one is
+refused, because each would undo what the other tells switches.
 
 Beside the inputs it keeps what their filter texts were found to mean. That is a copy of what parsing gives, there
 because parsing takes most of the time of a start; nothing but time is lost with it.
