@@ -22,6 +22,7 @@ from typing import Any
 from uuid import uuid4
 
 from plerion.content.schema import Number, Schema
+from plerion.controller.rehearsal import rehearse
 from plerion.flow.admission import CONTROL_ADDRESS, CONTROL_PORT, EVENT_PORT
 from plerion.index.address import AddressPlan
 from plerion.index.codec import to_json
@@ -37,6 +38,7 @@ SCHEMA = Schema((Number("x", 0, 255, integer=True), Number("y", 0, 255, integer=
 INDEX = regular(SCHEMA, 16)
 PLAN = AddressPlan()
 SECONDS = 30.0
+START_SECONDS = 120.0  # a first start compiles kernels
 
 
 def wait_for(condition: Callable[[], object], what: str, seconds: float = SECONDS) -> None:
@@ -83,8 +85,12 @@ class Process:
         with (self.folder / "log").open("ab") as log:
             words = [PROGRAM, "up", "--config", str(self.folder / "plerion.yaml")]
             self.running = subprocess.Popen(words, stdout=log, stderr=log)
-        if ready:
-            wait_for(self.ready, "all switches connected and in step")
+        try:
+            if ready:
+                wait_for(self.ready, "all switches connected and in step", START_SECONDS)
+        except BaseException:
+            self.end(signal.SIGKILL)
+            raise
 
     def ready(self) -> bool:
         assert self.running is not None
@@ -219,7 +225,11 @@ def address(x: int, y: int) -> str:
 
 @contextmanager
 def a_lab() -> Iterator[Lab]:
-    """The papers' testbed of ten switches, looking for a controller at a port that is free."""
+    """The papers' testbed of ten switches, looking for a controller at a port that is free.
+
+    Kernels are compiled here, if they have to be, and not while a test waits for a controller to start.
+    """
+    rehearse(INDEX)
     controller = f"tcp:127.0.0.1:{free_port()}"
     made = asyncio.run(Lab.up(from_name("fat-tree:4x2"), f"c{uuid4().hex[:10]}", controller=controller))
     try:
