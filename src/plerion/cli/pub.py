@@ -18,6 +18,7 @@ from plerion.cli.options import Json
 from plerion.cli.output import complain, print_facts, print_json
 from plerion.content.errors import ContentError, InputError
 from plerion.content.read import read_events
+from plerion.content.schema import Schema
 
 if TYPE_CHECKING:
     from plerion.client import Session
@@ -59,7 +60,7 @@ def pub(
     """
     if repeat and events == "-":
         raise InputError("--repeat needs a file", "standard input can be read once")
-    if cloudevents and not _Source(events, True, False).is_lines:
+    if cloudevents and not _is_lines(events):
         raise InputError("--cloudevents needs lines of JSON", "give - or a file named .jsonl")
 
     async def work(stop: asyncio.Event) -> None:
@@ -70,23 +71,29 @@ def pub(
             await session.advertise(filter)
             if not json:
                 complain(f"ready: {session.host} publishes {filter}")
+            source = _Source.of(events, cloudevents, repeat, session.schema)
             began = time.monotonic()
-            await _publish(session, _Source(events, cloudevents, repeat), _Pace(rate, stop), stop)
+            await _publish(session, source, _Pace(rate, stop), stop)
             _print_counts(session, time.monotonic() - began, json)
 
     run_until_told(work)
 
 
+def _is_lines(name: str) -> bool:
+    return name == "-" or name.endswith(_LINES)
+
+
 class _Source(NamedTuple):
-    """Where events come from."""
+    """Where events come from; those of a table are read at once."""
 
     name: str
     cloudevents: bool
     repeat: bool
+    points: Any
 
-    @property
-    def is_lines(self) -> bool:
-        return self.name == "-" or self.name.endswith(_LINES)
+    @classmethod
+    def of(cls, name: str, cloudevents: bool, repeat: bool, schema: Schema) -> _Source:
+        return cls(name, cloudevents, repeat, None if _is_lines(name) else read_events(name, schema).points)
 
 
 async def _publish(session: Session, source: _Source, pace: _Pace, stop: asyncio.Event) -> None:
@@ -122,10 +129,9 @@ class _Pace:
 async def _batches(
     session: Session, source: _Source, stop: asyncio.Event, chunk: int
 ) -> AsyncIterator[Batch]:
-    if not source.is_lines:
-        points = read_events(source.name, session.schema).points
-        for at in range(0, len(points), chunk):
-            yield points[at : at + chunk], None
+    if source.points is not None:
+        for at in range(0, len(source.points), chunk):
+            yield source.points[at : at + chunk], None
         return
     async for number, line in _lines(source.name, stop):
         if line.strip():
