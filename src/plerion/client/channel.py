@@ -1,7 +1,8 @@
 """Questions to the controller and their answers, over datagrams that may be lost.
 
-A request is repeated under its number, after a tenth of a second and then ever more slowly, until its answer comes or
-its time is up. Answers that nobody waits for are late and are left alone.
+A request is repeated under its number, after a tenth of a second or three times as long as answers usually take, and
+then ever more slowly, until its answer comes or its time is up. Answers that nobody waits for are late and are left
+alone.
 """
 
 from __future__ import annotations
@@ -14,15 +15,13 @@ from time import monotonic
 from typing import Any, Final
 
 from plerion.client.errors import ControllerSilent
+from plerion.client.patience import LATEST_SECONDS, Patience
 from plerion.client.place import Place
 from plerion.client.transport import sending_socket
 from plerion.flow.admission import CONTROL_ADDRESS, CONTROL_PORT
 from plerion.wire.control import Notice, Reply, Request, decode_reply, encode
 from plerion.wire.error import WireError
 from plerion.wire.segment import Reassembly, segments
-
-FIRST_REPEAT_SECONDS: Final = 0.1
-LONGEST_REPEAT_SECONDS: Final = 2.0
 
 Target = tuple[str, int]
 CONTROLLER: Final[Target] = (str(CONTROL_ADDRESS), CONTROL_PORT)
@@ -36,6 +35,7 @@ class ControlChannel(asyncio.DatagramProtocol):
         self._target = target
         self._notice = notice
         self._numbers = count(1)
+        self._patience = Patience()
         self._waiting: dict[int, asyncio.Future[Reply]] = {}
         self._reassembly = Reassembly()
         self._transport: asyncio.DatagramTransport | None = None
@@ -61,8 +61,8 @@ class ControlChannel(asyncio.DatagramProtocol):
         number = next(self._numbers)
         request = make(number)
         packets = segments(encode(request), number)
-        ends = monotonic() + seconds
-        pause = FIRST_REPEAT_SECONDS
+        began = monotonic()
+        ends, pause = began + seconds, self._patience.seconds
         answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
         try:
@@ -70,8 +70,9 @@ class ControlChannel(asyncio.DatagramProtocol):
                 self._send(packets)
                 done, _ = await asyncio.wait((answer,), timeout=min(pause, left))
                 if done:
+                    self._patience.heard(monotonic() - began)
                     return answer.result()
-                pause = min(2 * pause, LONGEST_REPEAT_SECONDS)
+                pause = min(2 * pause, LATEST_SECONDS)
         finally:
             del self._waiting[number]
         asked = type(request).__name__

@@ -35,7 +35,7 @@ from plerion.lab.names import HOST_INTERFACE
 from plerion.topology.graph import HostId, ipv6
 from plerion.wire.control import Join, Ready, Reply, Subscribe, Unknown, Unsubscribe
 
-START_SECONDS: Final = 120.0
+START_SECONDS: Final = 300.0  # on a new machine kernels are compiled first
 ASK_SECONDS: Final = 30.0
 LEASE_SECONDS: Final = 600.0
 AT_ONCE: Final = 1_000  # inputs of a journal that are written together

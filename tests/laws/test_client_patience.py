@@ -1,0 +1,32 @@
+"""Who waits for answers neither gives up hope nor floods a controller that has much to do."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plerion.client.patience import LATEST_SECONDS, SOONEST_SECONDS, Patience
+
+answers = st.lists(st.floats(0, 100), max_size=50)
+
+
+def after(seconds: list[float]) -> Patience:
+    found = Patience()
+    for one in seconds:
+        found.heard(one)
+    return found
+
+
+@given(answers)
+def test_a_request_is_repeated_within_bounds_whatever_was_heard(seconds: list[float]) -> None:
+    assert SOONEST_SECONDS <= after(seconds).seconds <= LATEST_SECONDS
+
+
+@given(answers, st.floats(0.1, 0.6))
+def test_where_answers_take_long_nobody_repeats_before_they_can_have_come(
+    seconds: list[float], usual: float
+) -> None:
+    assert after([*seconds, *[usual] * 60]).seconds >= 2 * usual
+
+
+@given(answers)
+def test_after_quick_answers_a_lost_one_is_soon_asked_for_again(seconds: list[float]) -> None:
+    assert after([*seconds, *[0.003] * 80]).seconds < 2 * SOONEST_SECONDS
