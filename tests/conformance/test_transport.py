@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from plerion.client.errors import TransportError
-from plerion.client.mmsg import Datagrams
+from plerion.client.mmsg import LOOPBACK, Datagrams
 from plerion.client.place import Place, find_place
 from plerion.client.transport import LoopbackTransport, network_transport
 from tests.conformance.transport_laws import Pair, TransportLaws, received
@@ -24,7 +24,9 @@ class TestLoopback(TransportLaws):
             for receiver in (one, other):
                 receiver.listen()
             with closing(LoopbackTransport([one.port, other.port])) as sender:
-                yield Pair(sender, (one, other), lambda number: number.to_bytes(16, "big"))
+                yield Pair(
+                    sender, (one, other), lambda number: number.to_bytes(16, "big"), LOOPBACK.tobytes()
+                )
 
 
 def test_who_is_reached_may_depend_on_the_address() -> None:

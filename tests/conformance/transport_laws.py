@@ -24,6 +24,7 @@ class Pair:
     sender: Transport
     receivers: tuple[Transport, Transport]
     address: Callable[[int], bytes]  # of an event with this number
+    source: bytes  # the address of the publisher's host
 
     def send(self, bodies: list[bytes]) -> None:
         rows = b"".join(self.address(number) for number in range(len(bodies)))
@@ -49,6 +50,15 @@ class TransportLaws:
         sent = [bytes([size & 255]) * size for size in (1, 2, 100, 1_200, 1_452, 1_453, 4_000, MAX_BYTES)]
         pair.send(sent)
         assert received(pair.receivers[0], len(sent)) == sent
+
+    def test_the_sender_of_each_datagram_is_known(self, pair: Pair) -> None:
+        pair.send([b"one", b"two"])
+        receiver, found = pair.receivers[0], 0
+        while found < 2:
+            received(receiver, 1)
+            assert set(receiver.sources) == {pair.source}
+            found += len(receiver.sources)
+        assert list(receiver.receive()) == list(receiver.sources) == []
 
     def test_every_process_of_a_host_gets_every_event(self, pair: Pair) -> None:
         sent = [b"event %d" % number for number in range(50)]

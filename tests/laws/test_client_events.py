@@ -22,6 +22,8 @@ from plerion.index.encode import encode
 from plerion.wire.event import decode
 from tests.laws.indexes import events, filters, indexes, law
 
+HERE, THERE = bytes(15) + b"\1", bytes(15) + b"\2"  # addresses of two hosts
+
 
 class Kept:
     """An interest that keeps everything."""
@@ -50,7 +52,7 @@ def test_events_are_handed_to_exactly_those_whose_filter_matches(data: st.DataOb
     reception = Reception(index)
     reception.interests = list(kept)
     reception.rebuild()
-    reception.take(as_sent(index, sent), time.time_ns())
+    reception.take(as_sent(index, sent), time.time_ns(), [HERE] * len(sent))
     assert reception.totals.malformed == 0
     assert reception.totals.received == len(sent)
     for filter, interest in zip(asked, kept, strict=True):
@@ -96,7 +98,7 @@ def test_all_copies_of_an_event_are_handed_out_once_and_more_are_doubles(data: s
     reception.interests = [kept]
     reception.rebuild()
     for _ in range(arrivals):
-        reception.take(as_sent(index, [sent]), time.time_ns())
+        reception.take(as_sent(index, [sent]), time.time_ns(), [HERE])
     assert len(kept.events) == kept.counts.received == 1
     assert kept.counts.copies == max(0, min(codes, arrivals) - 1)
     assert kept.counts.doubles == arrivals - 1 - kept.counts.copies
@@ -121,10 +123,46 @@ def test_a_window_knows_exactly_what_it_has_seen(numbers: list[int]) -> None:
 def test_publishers_that_were_silent_for_longest_are_forgotten() -> None:
     windows = Windows(max_publishers=3)
     for name in "abcabd":
-        windows.of(name).first_time(1)
+        windows.of(HERE, name).first_time(1)
     assert len(windows) == 3
-    assert not windows.of("a").first_time(1)
-    assert windows.of("c").first_time(1)
+    assert not windows.of(HERE, "a").first_time(1)
+    assert windows.of(HERE, "c").first_time(1)
+
+
+def test_names_that_one_host_makes_up_cost_another_host_nothing() -> None:
+    windows = Windows(max_publishers=3)
+    windows.of(HERE, "p").first_time(1)
+    for number in range(10):
+        windows.of(THERE, f"p{number}").first_time(1)
+    assert len(windows) == 3
+    assert not windows.of(HERE, "p").first_time(1)
+
+
+@law
+@given(st.data(), st.integers(0, 2**63 - 1), st.integers(0, 2**63 - 1))
+def test_whoever_sends_in_the_name_of_another_does_not_silence_that_one(
+    data: st.DataObject, forged: int, first: int
+) -> None:
+    index = data.draw(indexes())
+    sent = data.draw(events(index.schema))
+    kept = Kept(np.broadcast_to([-np.inf, np.inf], (1, len(index.schema.attributes), 2)))
+    kept.counts.sequences = Sequences()
+    reception = Reception(index)
+    reception.interests = [kept]
+    reception.rebuild()
+    reception.take(as_sent(index, [sent], forged), time.time_ns(), [THERE])
+    own = as_sent(index, [sent], first)
+    reception.take(own, time.time_ns(), [HERE])
+    assert [event.sequence for event in kept.events] == [forged, first]
+    assert (kept.counts.doubles, kept.counts.copies, kept.counts.gaps) == (0, 0, 0)
+    reception.take(own, time.time_ns(), [HERE])
+    assert len(kept.events) == 2, "the same host's event again is no other one"
+
+
+def test_the_mean_latency_stays_meaningful_whatever_times_are_sent() -> None:
+    latency = Latency()
+    latency.add(np.full(256, 2**62))
+    assert latency.total_ns == 256 * 2**40
 
 
 @law
@@ -144,7 +182,7 @@ def test_holes_are_the_numbers_between_that_never_came(order: list[int], lost: s
     heard = Sequences()
     came = [number for number in order if number not in lost]
     for number in came:
-        heard.add("p", number)
+        heard.add(HERE, "p", number)
     assert heard.holes == (max(came) - min(came) + 1 - len(came) if came else 0)
 
 

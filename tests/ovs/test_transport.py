@@ -83,7 +83,7 @@ def connected(cable: Cable, kind: Kind, address: Callable[[int], bytes]) -> Iter
         closing(cable.at(1, lambda: opened(kind, listens=True))) as one,
         closing(cable.at(1, lambda: opened(kind, listens=True))) as other,
     ):
-        yield Pair(sender, (one, other), address)
+        yield Pair(sender, (one, other), address, HERE.packed)
 
 
 def event_address(number: int) -> bytes:

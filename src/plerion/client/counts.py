@@ -24,13 +24,15 @@ Ints = npt.NDArray[np.int64]
 
 _STEPS: Final = 16  # buckets each time the latency doubles: an answer is at most 4.5 % too high
 _OCTAVES: Final = 40  # from 1 ns to 18 minutes
+_LONGEST_NS: Final = 1 << _OCTAVES
 _MAX_PUBLISHERS: Final = 65_536  # whose numbers are followed; names cost a stranger nothing
 
 
 class Latency:
     """How long events took from sending to reception, in buckets; costs the same for any number of events.
 
-    Compares the clocks of two hosts, so it is as right as they agree; what would be negative counts as nothing.
+    Compares the clocks of two hosts, so it is as right as they agree; what would be negative counts as nothing,
+    and what would be longer than the last bucket as that: a sender may say any time.
     """
 
     __slots__ = ("_buckets", "count", "total_ns")
@@ -41,7 +43,7 @@ class Latency:
         self.total_ns = 0
 
     def add(self, taken_ns: Ints) -> None:
-        taken = np.maximum(taken_ns, 0)
+        taken = np.clip(taken_ns, 0, _LONGEST_NS)
         place = np.floor(np.log2(np.maximum(taken, 1)) * _STEPS).astype(np.int64)
         self._buckets += np.bincount(np.minimum(place, len(self._buckets) - 1), minlength=len(self._buckets))
         self.count += len(taken)
@@ -66,13 +68,14 @@ class Latency:
 class Sequences:
     """Which numbers of each publisher came, as far as holes between them need."""
 
-    _heard: dict[str, list[int]] = field(default_factory=dict)
+    _heard: dict[tuple[bytes, str], list[int]] = field(default_factory=dict)
 
-    def add(self, publisher: str, sequence: int) -> None:
-        heard = self._heard.get(publisher)
+    def add(self, source: bytes, publisher: str, sequence: int) -> None:
+        key = source, publisher
+        heard = self._heard.get(key)
         if heard is None:
             if len(self._heard) < _MAX_PUBLISHERS:
-                self._heard[publisher] = [sequence, sequence, 1]
+                self._heard[key] = [sequence, sequence, 1]
             return
         heard[0] = min(heard[0], sequence)
         heard[1] = max(heard[1], sequence)

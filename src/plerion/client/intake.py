@@ -76,7 +76,7 @@ class Intake:
     def _read(self) -> None:
         arrived = self._transport.receive()
         if arrived:
-            self._reception.take(arrived, time.time_ns())
+            self._reception.take(arrived, time.time_ns(), self._transport.sources)
         if any(made.full for made in self.subscriptions.values()) and self._reading is not None:
             self._paused = True
             asyncio.get_running_loop().remove_reader(self._reading)

@@ -133,22 +133,26 @@ class MultiReceiver:
 
     def __init__(self, opened: socket.socket, room: int, batch: int = BATCH // 2, skip: int = 0) -> None:
         self.dropped = 0  # datagrams for which the kernel had no room
+        self.sources: list[bytes] = []  # the address that each datagram of the latest call came from
         self._socket, self._room, self._skip, self._batch = opened, room + skip, skip, batch
         opened.setsockopt(socket.SOL_SOCKET, _SO_RXQ_OVFL, 1)
         memory = bytearray(batch * self._room)
         self._view, self._bodies = memoryview(memory), np.frombuffer(memory, np.uint8)
         self._controls = np.zeros((batch, _CONTROL), np.uint8)
+        self._names = np.zeros(batch, NAME)
         self._vectors = np.zeros(batch, _VECTOR)
         self._vectors["start"] = self._bodies.ctypes.data + self._room * np.arange(batch)
         self._vectors["length"] = self._room
         self._messages = np.zeros(batch, _MESSAGE)
         self._messages["vectors"] = 1
         self._messages["vector"] = self._vectors.ctypes.data + _VECTOR.itemsize * np.arange(batch)
+        self._messages["name"] = self._names.ctypes.data + NAME.itemsize * np.arange(batch)
         self._messages["control"] = self._controls.ctypes.data + _CONTROL * np.arange(batch)
 
     def receive(self) -> list[memoryview]:
         """What has arrived, good until the next call; a datagram that is longer than the room comes cut short."""
         self._messages["control_length"] = _CONTROL
+        self._messages["name_length"] = NAME.itemsize
         count = _libc.recvmmsg(
             self._socket.fileno(), ctypes.c_void_p(self._messages.ctypes.data), self._batch, _DONTWAIT, None
         )
@@ -156,9 +160,11 @@ class MultiReceiver:
             code = ctypes.get_errno()
             if count < 0 and code not in _LATER and code != errno.ECONNREFUSED:
                 raise TransportError(f"the kernel does not receive: {os.strerror(code)}")
+            self.sources = []
             return []
         if self._messages["control_length"][count - 1] >= 20:
             self.dropped = int(self._controls[count - 1, 16:20].view(np.uint32)[0])
+        self.sources = self._names["address"][:count].copy().view("V16").ravel().tolist()
         view, skip, starts = self._view, self._skip, range(0, count * self._room, self._room)
         lengths = self._messages["length"][:count].tolist()
         return [view[at + skip : at + length] for at, length in zip(starts, lengths, strict=True)]

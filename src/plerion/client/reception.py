@@ -72,7 +72,7 @@ class Reception:
         self.interests: list[Interest] = []
         self._watch = watch
         self._windows = Windows()
-        self._again: OrderedDict[tuple[str, int], int] = OrderedDict()
+        self._again: OrderedDict[tuple[bytes, str, int], int] = OrderedDict()
         self.describe(index)
 
     def describe(self, index: ContentIndex) -> None:
@@ -90,13 +90,16 @@ class Reception:
         bounds = [np.empty((0, width, 2)), *(interest.bounds for interest in self.interests)]
         self._matcher = BitsetMatcher.of(np.cumsum([0, *sizes]), np.concatenate(bounds))
 
-    def take(self, datagrams: Sequence[bytes | memoryview], received_ns: int) -> None:
-        """Hands out what these datagrams hold. Nothing that they hold can raise."""
-        decoded = self._decoded(datagrams)
+    def take(
+        self, datagrams: Sequence[bytes | memoryview], received_ns: int, sources: Sequence[bytes]
+    ) -> None:
+        """Hands out what these datagrams, from these addresses, hold. Nothing that they hold can raise."""
+        decoded, senders = self._decoded(datagrams, sources)
         if not decoded:
             return
         points, fit = self._positions.of([event.values for event in decoded])
-        fresh = [at for at in np.flatnonzero(fit).tolist() if self._is_fresh(decoded[at], points[at])]
+        fitting = np.flatnonzero(fit).tolist()
+        fresh = [at for at in fitting if self._is_fresh(senders[at], decoded[at], points[at])]
         self.totals.malformed += len(decoded) - int(fit.sum())
         if not fresh:
             return
@@ -107,26 +110,29 @@ class Reception:
         self.totals.false_positives += unwanted
         taken = received_ns - np.array([event.time_ns for event in events])
         self.totals.latency.add(taken)
-        self._hand_out(events, wanted, unwanted, taken, received_ns)
+        self._hand_out(events, [senders[at] for at in fresh], wanted, unwanted, taken, received_ns)
         if self._watch is not None:
             self._watch(Arrived(events, places, wanted, received_ns))
 
-    def _decoded(self, datagrams: Sequence[bytes | memoryview]) -> list[Any]:
+    def _decoded(
+        self, datagrams: Sequence[bytes | memoryview], sources: Sequence[bytes]
+    ) -> tuple[list[Any], list[bytes]]:
         decode = self._decode
-        found = []
-        for datagram in datagrams:
+        found, senders = [], []
+        for datagram, source in zip(datagrams, sources, strict=True):
             try:
                 if len(datagram) <= MAX_BYTES:
                     found.append(decode(datagram))
+                    senders.append(source)
             except _UNDECODABLE:
                 continue
         self.totals.malformed += len(datagrams) - len(found)
-        return found
+        return found, senders
 
-    def _is_fresh(self, event: EventDatagram, point: Floats) -> bool:
-        if self._windows.of(event.publisher).first_time(event.sequence):
+    def _is_fresh(self, source: bytes, event: EventDatagram, point: Floats) -> bool:
+        if self._windows.of(source, event.publisher).first_time(event.sequence):
             return True
-        rightly = not self._tiled and self._is_copy(event, point)
+        rightly = not self._tiled and self._is_copy(source, event, point)
         told: list[Totals | Counts] = [self.totals, *(interest.counts for interest in self.interests)]
         for counts in told:
             if rightly:
@@ -135,9 +141,9 @@ class Reception:
                 counts.doubles += 1
         return False
 
-    def _is_copy(self, event: EventDatagram, point: Floats) -> bool:
+    def _is_copy(self, source: bytes, event: EventDatagram, point: Floats) -> bool:
         """Whether an event that came again has codes left under which it may come."""
-        key = event.publisher, event.sequence
+        key = source, event.publisher, event.sequence
         arrivals = self._again.pop(key, 1) + 1
         self._again[key] = arrivals
         if len(self._again) > _AGAIN:
@@ -145,7 +151,13 @@ class Reception:
         return arrivals <= len(self._index.codes(point.tolist()))
 
     def _hand_out(
-        self, events: list[Any], wanted: Flags, unwanted: int, taken: Ints, received_ns: int
+        self,
+        events: list[Any],
+        senders: list[bytes],
+        wanted: Flags,
+        unwanted: int,
+        taken: Ints,
+        received_ns: int,
     ) -> None:
         schema = self._index.schema
         built: dict[int, Delivered] = {}
@@ -159,7 +171,7 @@ class Reception:
             for at in chosen.tolist():
                 event = events[at]
                 if counts.sequences is not None:
-                    counts.sequences.add(event.publisher, event.sequence)
+                    counts.sequences.add(senders[at], event.publisher, event.sequence)
                 if at not in built:
                     built[at] = Delivered(
                         schema,

@@ -69,6 +69,11 @@ class Transport(Protocol):
         """Datagrams that have arrived, good until the next call; none when nothing has."""
         ...
 
+    @property
+    def sources(self) -> Sequence[bytes]:
+        """The address that each datagram of the latest `receive` came from, which the network vouches for."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -111,6 +116,10 @@ class SocketTransport:
 
     def receive(self) -> Sequence[memoryview]:
         return () if self._receiver is None else self._receiver.receive()
+
+    @property
+    def sources(self) -> Sequence[bytes]:
+        return () if self._receiver is None else self._receiver.sources
 
     def close(self) -> None:
         self._socket.close()

@@ -1,8 +1,11 @@
-"""Which events have been seen: for each publisher, of its latest numbers exactly.
+"""Which events have been seen: for each publisher at each address, of its latest numbers exactly.
 
 A window is a ring with a place a number. A number above the window moves it; one below it is too old to tell and counts
-as seen, because handing an event out twice is worse than leaving out one that is 32,768 events late. Publishers are
-remembered up to a limit; the one that was silent for longest is forgotten first.
+as seen, because handing an event out twice is worse than leaving out one that is 32,768 events late.
+
+A publisher's name is what a datagram says; the address that it came from is vouched for by the network. So windows go
+by both, and a host that sends in another's name changes nothing for that one. Publishers are remembered up to a
+limit; of the address that has most of them, the one that was silent for longest is forgotten first.
 """
 
 from __future__ import annotations
@@ -53,17 +56,27 @@ class Windows:
 
     def __init__(self, max_publishers: int = MAX_PUBLISHERS) -> None:
         self._max = max_publishers
-        self._windows: OrderedDict[str, Window] = OrderedDict()
+        self._count = 0
+        self._sources: dict[bytes, OrderedDict[str, Window]] = {}
 
     def __len__(self) -> int:
-        return len(self._windows)
+        return self._count
 
-    def of(self, publisher: str) -> Window:
-        found = self._windows.get(publisher)
+    def of(self, source: bytes, publisher: str) -> Window:
+        windows = self._sources.setdefault(source, OrderedDict())
+        found = windows.get(publisher)
         if found is None:
-            found = self._windows[publisher] = Window()
-            if len(self._windows) > self._max:
-                self._windows.popitem(last=False)
+            found = windows[publisher] = Window()
+            self._count += 1
+            if self._count > self._max:
+                self._forget()
         else:
-            self._windows.move_to_end(publisher)
+            windows.move_to_end(publisher)
         return found
+
+    def _forget(self) -> None:
+        crowded = max(self._sources, key=lambda source: len(self._sources[source]))
+        self._sources[crowded].popitem(last=False)
+        self._count -= 1
+        if not self._sources[crowded]:
+            del self._sources[crowded]
