@@ -30,3 +30,13 @@ def test_where_answers_take_long_nobody_repeats_before_they_can_have_come(
 @given(answers)
 def test_after_quick_answers_a_lost_one_is_soon_asked_for_again(seconds: list[float]) -> None:
     assert after([*seconds, *[0.003] * 80]).seconds < 2 * SOONEST_SECONDS
+
+
+@given(answers, st.floats(0, 2))
+def test_while_one_request_waits_long_others_are_not_repeated_sooner(
+    seconds: list[float], waited: float
+) -> None:
+    found = after(seconds)
+    found.unheard(waited)
+    assert found.seconds >= 0.999 * waited
+    assert SOONEST_SECONDS <= found.seconds <= LATEST_SECONDS

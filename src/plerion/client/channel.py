@@ -72,6 +72,7 @@ class ControlChannel(asyncio.DatagramProtocol):
                 if done:
                     self._patience.heard(monotonic() - began)
                     return answer.result()
+                self._patience.unheard(monotonic() - began)
                 pause = min(2 * pause, LATEST_SECONDS)
         finally:
             del self._waiting[number]

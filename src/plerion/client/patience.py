@@ -28,3 +28,7 @@ class Patience:
     def heard(self, seconds: float) -> None:
         """An answer came so long after its request was first sent."""
         self._usual_seconds += _SHARE * (seconds - self._usual_seconds)
+
+    def unheard(self, seconds: float) -> None:
+        """A request has been waiting for so long; others will hardly be answered sooner."""
+        self._usual_seconds = max(self._usual_seconds, seconds / _TIMES)

@@ -33,6 +33,7 @@ log = getLogger(__name__)
 class InBandTally:
     malformed: int = 0
     strangers: int = 0  # packets from a port without a host
+    repeats: int = 0  # of frames whose request is being worked on
     replies: int = 0
     undelivered: int = 0  # replies whose switch could not be told
 
@@ -62,11 +63,16 @@ class InBand:
         self._reassembly = Reassembly()
         self._message_ids = count(1)
         self._tasks: set[asyncio.Task[None]] = set()
+        # Hosts ask again when answers take long. Then there is much to do, and knowing the frame saves reading it.
+        self._working: set[tuple[Port, bytes]] = set()
         self._hosts = {topology.attachment(host): host for host in topology.hosts}
         self._own = {h: (mac_bytes(mac(topology, h)), IPv6Address(ipv6(topology, h))) for h in topology.hosts}
 
     def arrived(self, place: Port, frame: bytes, now: float) -> None:
         """A packet that came in at this port of a switch."""
+        if (place, frame) in self._working:
+            self.tally.repeats += 1
+            return
         host = self._hosts.get(place)
         if host is None:
             self.tally.strangers += 1
@@ -85,7 +91,8 @@ class InBand:
             caller = _Caller(host, place, found.source_port)
             outcome = self.desk.receive(host, request, now)
             if isinstance(outcome, Work):
-                self._spawn(self._worked(caller, outcome))
+                self._working.add((place, frame))
+                self._spawn(self._worked(caller, outcome, frame))
             elif outcome is not None:
                 self._spawn(self._reply(caller, outcome))
 
@@ -96,13 +103,15 @@ class InBand:
             log.info("leases ended: %d interests are withdrawn", len(gone))
             self._spawn(self._withdrawn(gone))
 
-    async def _worked(self, caller: _Caller, work: Work) -> None:
+    async def _worked(self, caller: _Caller, work: Work, frame: bytes) -> None:
         try:
             answers = await self._controller.handle_all(work.inputs)
         except Exception as error:  # the journal's or a switch's; the host is told, and may ask again
             reply = self.desk.fail(work, f"the controller could not do this now: {error}")
         else:
             reply = self.desk.finish(work, (answer.reason for answer in answers))
+        finally:
+            self._working.discard((caller.place, frame))
         await self._reply(caller, reply)
 
     async def _withdrawn(self, gone: list[Input]) -> None:
