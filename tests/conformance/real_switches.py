@@ -34,9 +34,12 @@ class RealSwitches:
         if fabric.topology not in self._made:
             self._made[fabric.topology] = await self._connected(fabric.topology)
         southbound, bridges = self._made[fabric.topology]
+        await asyncio.to_thread(self._empty, bridges)  # the loop goes on answering, or switches would be given up
+        return southbound
+
+    def _empty(self, bridges: list[str]) -> None:
         for bridge in bridges:
             self._open_vswitch.ofctl("del-flows", bridge, EVENTS_AND_ADMISSIONS)
-        return southbound
 
     async def _connected(self, topology: Topology) -> tuple[OpenFlowSouthbound, list[str]]:
         number = len(self._made) + 1
@@ -44,8 +47,9 @@ class RealSwitches:
         bridges = {f"n{number}{switch}": ids[switch] for switch in topology.switches}
         southbound = OpenFlowSouthbound(topology, ids=ids)
         await self._stack.enter_async_context(southbound.listening(port=0))
-        self._open_vswitch.add_bridges(bridges)
-        self._open_vswitch.connect(list(bridges), f"tcp:127.0.0.1:{southbound.port}")
+        await asyncio.to_thread(self._open_vswitch.add_bridges, bridges)
+        controller = f"tcp:127.0.0.1:{southbound.port}"
+        await asyncio.to_thread(self._open_vswitch.connect, list(bridges), controller)
         await southbound.until_connected(timeout=60)
         return southbound, list(bridges)
 
