@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from plerion.controller import inputs
-from plerion.controller.desk import REMEMBERED, Described, Desk, Work
+from plerion.controller.desk import REFUSALS_PER_SECOND, REMEMBERED, Described, Desk, Work
 from plerion.controller.lease import Leases, Session
 from plerion.controller.quota import Quotas
 from plerion.topology import HostId
@@ -148,3 +148,12 @@ def test_answers_are_remembered_up_to_a_bound(times: int) -> None:
     for number in range(1, times * REMEMBERED // 2):
         desk.receive(HOSTS[0], KeepAlive(number, session), 0.0)
     assert len(desk._told[HOSTS[0]].answers) <= REMEMBERED
+
+
+def test_a_host_that_floods_is_told_so_a_few_times_and_nobody_else_notices() -> None:
+    desk = Desk(Described(0, "0" * 64, [b"a"]), Leases(), Quotas(requests_per_second=1))
+    flood = [desk.receive(HOSTS[0], KeepAlive(number, "a" * 16), 0.0) for number in range(10_000)]
+    assert 0 < sum(isinstance(reply, Refused) for reply in flood) <= 2 * REFUSALS_PER_SECOND
+    assert desk.tally.hurried == 9_998
+    assert isinstance(desk.receive(HOSTS[1], Join(1, "b" * 16, 9.0), 0.0), Welcome)
+    assert isinstance(desk.receive(HOSTS[0], Join(1, "a" * 16, 9.0), 60.0), Welcome), "later it may ask again"

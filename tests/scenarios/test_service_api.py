@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import trustme
 from plerion.controller.access import MAX_BODY
 from plerion.controller.api import serving as answering
 from plerion.controller.config import Listen, TlsFiles, Token
+from plerion.controller.listener import Impatient
 from plerion.controller.run import Service
 from plerion.topology import SwitchId
 from tests.scenarios.service_scene import config, network_of, serving
@@ -143,6 +144,52 @@ def test_everything_refused_is_one_line_and_changes_nothing(tmp_path: Path) -> N
 
             assert (await client.post("/v1/subscriptions", content=endless())).status_code == 413
             assert list(service.controller.state.live()) == []
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"",
+        b"GET /heal",
+        b"POST /v1/trace HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{",
+    ],
+)
+def test_a_request_that_does_not_end_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: bytes
+) -> None:
+    monkeypatch.setattr(Impatient, "request_seconds", 0.3)
+
+    async def scene() -> None:
+        async with api(tmp_path) as (_, client):
+            reader, writer = await asyncio.open_connection(client.base_url.host, client.base_url.port)
+            writer.write(said)
+            async with asyncio.timeout(20):
+                with suppress(ConnectionResetError):
+                    assert await reader.read() == b""
+            writer.close()
+            assert (await client.get("/healthz")).status_code == 200
+
+    asyncio.run(scene())
+
+
+def test_those_who_connect_and_ask_nothing_keep_nobody_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Impatient, "most", 20)
+
+    async def scene() -> None:
+        async with api(tmp_path) as (_, client):
+            where = client.base_url.host, client.base_url.port
+            silent = await asyncio.gather(*(asyncio.open_connection(*where) for _ in range(50)))
+            assert (await client.get("/healthz")).status_code == 200
+            gone = [asyncio.create_task(reader.read()) for reader, _ in silent]
+            await until(lambda: sum(task.done() for task in gone) >= 30)
+            for (_, writer), task in zip(silent, gone, strict=True):
+                task.cancel()
+                writer.close()
+            await asyncio.gather(*gone, return_exceptions=True)
 
     asyncio.run(scene())
 

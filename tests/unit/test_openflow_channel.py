@@ -81,6 +81,15 @@ def test_echoes_are_answered_with_what_they_brought() -> None:
     assert decode(reply) == (42, EchoReply(b"abc"))
 
 
+def test_a_switch_that_asks_and_never_listens_costs_no_memory() -> None:
+    channel = ready_channel()
+    for number in range(10_000):
+        channel.receive(encode(EchoRequest(bytes(1_000)), number), 0.0)
+    assert 0 < sum(map(len, channel.outgoing())) < 1 << 20
+    channel.receive(encode(EchoRequest(b"abc"), 42), 0.0)
+    assert len(channel.outgoing()) == 1, "one that listens again is answered again"
+
+
 def test_a_silent_switch_is_asked_once_and_then_given_up() -> None:
     channel = ready_channel(0.0)
     assert channel.deadline == Timing().probe

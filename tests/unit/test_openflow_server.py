@@ -29,8 +29,9 @@ from plerion.southbound.openflow.events import (
     SwitchRefused,
     UnknownSwitch,
 )
+from plerion.southbound.openflow.inbox import PACKETS_WAITING, PORT_WAITING, Inbox
 from plerion.southbound.openflow.phases import USUAL, Timing
-from plerion.southbound.openflow.server import Exposed, Tls
+from plerion.southbound.openflow.server import STRANGERS, Exposed, Tls
 from plerion.southbound.protocol import EntriesRefused
 from plerion.topology import SwitchId, ring
 from tests.laws.networks import unwritten
@@ -197,6 +198,24 @@ def test_those_who_connect_and_say_nothing_are_sent_away_in_time() -> None:
     run(scene)
 
 
+def test_those_who_connect_and_say_nothing_keep_no_switch_out() -> None:
+    async def scene() -> None:
+        async with stage() as on:
+            assert on.southbound.port is not None
+            opening = asyncio.open_connection
+            silent = await asyncio.gather(
+                *(opening("127.0.0.1", on.southbound.port) for _ in range(STRANGERS + 20))
+            )
+            await on.peer(1)
+            assert (await on.event(SwitchConnected)).switch == S1
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                assert len(await silent[0][0].read()) <= 8  # the oldest had to go
+            for _, writer in silent:
+                writer.close()
+
+    run(scene)
+
+
 def test_a_switch_that_refuses_a_bundle_is_named_with_its_reason() -> None:
     async def scene() -> None:
         async with stage() as on:
@@ -209,6 +228,36 @@ def test_a_switch_that_refuses_a_bundle_is_named_with_its_reason() -> None:
             assert (refused.value.switch, refused.value.count) == (S1, 1)
 
     run(scene)
+
+
+def test_a_port_that_floods_fills_its_own_share_and_no_more() -> None:
+    async def scene() -> None:
+        inbox = Inbox()
+        for number in range(PACKETS_WAITING):
+            inbox.put(PacketArrived(S1, 1, b"%d" % number))
+        inbox.put(PacketArrived(S1, 2, b"quiet"))
+        inbox.put(SwitchLost(S1, "gone"))
+        assert inbox.dropped == PACKETS_WAITING - PORT_WAITING
+        events = inbox.taken()
+        first = [await anext(events) for _ in range(PORT_WAITING)]
+        assert first == [PacketArrived(S1, 1, b"%d" % number) for number in range(PORT_WAITING)]
+        assert [await anext(events), await anext(events)] == [
+            PacketArrived(S1, 2, b"quiet"),
+            SwitchLost(S1, "gone"),
+        ]
+        inbox.put(PacketArrived(S1, 1, b"again"))
+        assert await anext(events) == PacketArrived(S1, 1, b"again")
+
+    run(scene)
+
+
+def test_all_packets_that_wait_are_bounded_and_reports_of_switches_are_not() -> None:
+    inbox = Inbox()
+    for number in range(PACKETS_WAITING + 7):
+        inbox.put(PacketArrived(S1, number, b""))
+    assert inbox.dropped == 7
+    inbox.put(SwitchLost(S1, "gone"))
+    assert inbox.dropped == 7
 
 
 def test_packets_and_ports_are_reported() -> None:

@@ -26,6 +26,7 @@ from plerion.controller.access import MAX_BODY, Guard, permitted
 from plerion.controller.config import Role
 from plerion.controller.inputs import Input
 from plerion.controller.lease import OPERATOR, Session
+from plerion.controller.listener import CONNECTIONS, Impatient
 from plerion.controller.metrics import Metrics
 from plerion.controller.run import Service
 from plerion.index.codec import to_json
@@ -231,7 +232,9 @@ async def serving(service: Service) -> AsyncIterator[int]:
         access_log=False,
         lifespan="off",
         timeout_graceful_shutdown=2,
-        limit_concurrency=1_024,
+        http=Impatient,
+        ws="none",
+        limit_concurrency=2 * CONNECTIONS,
         h11_max_incomplete_event_size=MAX_BODY,
         server_header=False,
         **files,  # type: ignore[arg-type]  # paths under the names of two parameters

@@ -36,6 +36,7 @@ from plerion.wire.control import (
 )
 
 REMEMBERED = 1_024  # answers a host
+REFUSALS_PER_SECOND = 50.0  # to a host that asks too fast
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,7 @@ class Desk:
         self.holdings = Holdings(quotas)
         self.tally = DeskTally()
         self._pace = Pace(quotas.requests_per_second)
+        self._refusals = Pace(REFUSALS_PER_SECOND)
         self._told: dict[HostId, _Told] = {}
 
     def adopt(self, state: State, now: float) -> int:
@@ -98,10 +100,12 @@ class Desk:
         return self.leases.adopt([*asked, *announced], now)
 
     def receive(self, host: HostId, request: Request, now: float) -> Reply | Work | None:
-        """The reply, or what must be done for one; None when an earlier copy of the request is being worked on."""
+        """The reply, or what must be done for one; None while an earlier copy is worked on, or amid a flood."""
         self.tally.requests += 1
         if not self._pace.allows(host, now):
             self.tally.hurried += 1
+            if not self._refusals.allows(host, now):
+                return None  # it was told often enough: answers cost more than they tell
             most = self.quotas.requests_per_second
             return refused(request.number, f"{host} asks more than {most:,.0f} times a second: wait a little")
         told = self._told.setdefault(host, _Told())

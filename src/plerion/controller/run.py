@@ -31,6 +31,7 @@ from plerion.topology.graph import Port, SwitchId
 from plerion.wire.description import Description
 
 TICK_SECONDS = 0.25
+EVENTS_AT_A_TIME = 32
 DEAF_SECONDS = 1.0  # between two ticks: so long nobody was heard, and nobody may be held to it
 ADOPT_SECONDS = 30.0  # between two looks for interests whose session nobody opened
 ENDING_SECONDS = 5.0  # for a round that is under way when the process is told to end
@@ -95,7 +96,11 @@ class Service:
 
     async def _events(self) -> None:
         loop = asyncio.get_running_loop()
+        taken = 0
         async for event in self.network.events():
+            taken += 1
+            if taken % EVENTS_AT_A_TIME == 0:  # what never ends must not keep everything else waiting
+                await asyncio.sleep(0)
             now = loop.time()
             if not isinstance(event, PacketArrived):
                 self.watch.take(event, now)

@@ -56,6 +56,7 @@ from plerion.southbound.openflow.phases import (
 MAX_ANSWER = 256 << 20  # bytes of an answer in parts
 _ERRORS_KEPT = 8  # of one bundle: if all of it is refused, a few say why
 _LAST_XID = 0xFFFF_FFFE
+_UNSENT = 256  # messages; with so many before it, an echo tells a switch nothing: one that only asks costs no memory
 
 
 @dataclass(slots=True)
@@ -202,7 +203,8 @@ class Channel:
             return self._introduced(message)
         self._move(Signal.ANYTHING)
         if isinstance(message, EchoRequest):
-            self._outgoing.append(encode(EchoReply(message.body), xid))
+            if len(self._outgoing) < _UNSENT:
+                self._outgoing.append(encode(EchoReply(message.body), xid))
         elif isinstance(message, PacketIn | PortStatus):
             return [Arrived(message)]
         elif isinstance(message, Error):
@@ -287,9 +289,8 @@ class Channel:
         """The first of so many numbers in a row that no request uses; 0 is nobody's."""
         if self._xid + count > _LAST_XID:
             self._xid = 0
-        first = self._xid + 1
         self._xid += count
-        return first
+        return self._xid - count + 1
 
 
 _ANSWER: Mapping[type, type] = {

@@ -12,18 +12,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from time import monotonic
 
 import numpy as np
 
 from plerion.flow.admission import Admission, AdmissionChange
-from plerion.flow.diff import Diff
+from plerion.flow.diff import Diff, Kind
 from plerion.flow.entry import Tables
 from plerion.flow.fabric import fabric
 from plerion.flow.render import LastHop
 from plerion.index.address import AddressPlan
 from plerion.index.dz import WHOLE
 from plerion.index.dzset import DzColumns
+from plerion.southbound.openflow.cache import MESSAGES, settled, turned, whose_turn
 from plerion.southbound.openflow.connection import Connection, ConnectionLost
 from plerion.southbound.openflow.decode import port_descriptions
 from plerion.southbound.openflow.events import (
@@ -37,8 +37,9 @@ from plerion.southbound.openflow.events import (
     SwitchStatistics,
 )
 from plerion.southbound.openflow.flowmod import EntryTooLong, admission_mods, forwarding_mods
+from plerion.southbound.openflow.inbox import Inbox
 from plerion.southbound.openflow.inspection import admissions, held, statistics
-from plerion.southbound.openflow.messages import BarrierRequest, PacketIn, PacketOut, Part, PortStatus
+from plerion.southbound.openflow.messages import PacketIn, PacketOut, Part, PortStatus
 from plerion.southbound.openflow.phases import USUAL, Timing
 from plerion.southbound.openflow.pipeline import EXACTLY, Purpose, network
 from plerion.southbound.openflow.readback import read_back
@@ -50,7 +51,6 @@ from plerion.southbound.protocol import EntriesRefused
 from plerion.topology.graph import SwitchId, Topology
 
 WHOLE_SPACE = AddressPlan()
-PACKETS_WAITING = 10_000  # packets for the controller that wait for it; more are dropped and counted
 
 
 class OpenFlowSouthbound:
@@ -71,16 +71,15 @@ class OpenFlowSouthbound:
         self.fabric = fabric(topology)
         self.ids = dict(ids or {switch: i for i, switch in enumerate(topology.switches, start=1)})
         self.port: int | None = None
-        self.packets_dropped = 0
         self._settle_seconds = timing.settle
         self._shapes = {s: SwitchShapes(self.fabric, plan, last_hop, s) for s in topology.switches}
         self._shadows = {s: Shadow(self.fabric.port_words) for s in topology.switches}
         self._connections: dict[SwitchId, Connection] = {}
         self._down: set[tuple[SwitchId, int]] = set()
-        self._events: asyncio.Queue[SwitchEvent] = asyncio.Queue()
+        self._inbox = Inbox()
         self._connected = asyncio.Condition()
         named = {number: switch for switch, number in self.ids.items()}
-        self._server = SwitchServer(named, self._serve, self._arrived, self._events.put_nowait, timing)
+        self._server = SwitchServer(named, self._serve, self._arrived, self._inbox.put, timing)
 
     @asynccontextmanager
     async def listening(
@@ -90,6 +89,11 @@ class OpenFlowSouthbound:
         self.rehearse()
         async with self._server.listening(host, port, tls) as self.port:
             yield self
+
+    @property
+    def packets_dropped(self) -> int:
+        """Packets for the controller that it was too slow for."""
+        return self._inbox.dropped
 
     @property
     def connected(self) -> frozenset[SwitchId]:
@@ -109,8 +113,8 @@ class OpenFlowSouthbound:
 
     async def events(self) -> AsyncIterator[SwitchEvent]:
         """Everything that switches report, from the start; for one reader."""
-        while True:
-            yield await self._events.get()
+        async for event in self._inbox.taken():
+            yield event
 
     async def apply(self, change: Diff) -> frozenset[SwitchId]:
         order = np.argsort(change.switch, kind="stable")
@@ -126,6 +130,7 @@ class OpenFlowSouthbound:
             await self._change(
                 switch,
                 len(rows),
+                bool((kind == Kind.DELETE).any()),
                 lambda xid, bundle: forwarding_mods(shapes, dz, kind, ports, xid, bundle).octets,
                 lambda: self._shadows[switch].record(dz, kind, ports),
             )
@@ -148,6 +153,7 @@ class OpenFlowSouthbound:
             await self._change(
                 switch,
                 len(removed) + len(added),
+                bool(removed),
                 lambda xid, bundle: admission_mods(self._shapes[switch], removed, added, xid, bundle).octets,
                 record,
             )
@@ -204,34 +210,33 @@ class OpenFlowSouthbound:
                 raise failure
         pairs = zip(switches, outcomes, strict=True)
         missed = frozenset(switch for switch, outcome in pairs if isinstance(outcome, ConnectionLost))
-        await self._settled(frozenset(switches) - missed)
+        told = [self._connections[s] for s in switches if s not in missed and s in self._connections]
+        await settled(told, self._settle_seconds)
         return missed
 
-    async def _settled(self, switches: Iterable[SwitchId]) -> None:
-        """Returns when the switches forward by what they were told.
-
-        A barrier says that a table has changed; Open vSwitch goes on by its cache for some milliseconds. When it
-        answers a second barrier it has begun to look its cache through; the rest is time, more on a busy machine.
-        """
-        connections = [self._connections[switch] for switch in switches if switch in self._connections]
-        if connections:
-            asked = monotonic()
-            barriers = (connection.ask(BarrierRequest()) for connection in connections)
-            await asyncio.gather(*barriers, return_exceptions=True)
-            await asyncio.sleep(max(self._settle_seconds, 2 * (monotonic() - asked)))
-
     async def _change(
-        self, switch: SwitchId, count: int, write: Callable[[int, int], bytes], record: Callable[[], None]
+        self,
+        switch: SwitchId,
+        count: int,
+        deletes: bool,
+        write: Callable[[int, int], bytes],
+        record: Callable[[], None],
     ) -> None:
-        connection = self._connections.get(switch)
+        connection, shadow = self._connections.get(switch), self._shadows[switch]
         if connection is None:
             raise ConnectionLost("not connected")
+
+        def whole(xid: int, bundle: int) -> bytes:
+            return write(xid, bundle) + (turned(shadow.turn, xid + count, bundle) if deletes else b"")
+
         async with connection.changing:
             try:
-                check_taken(switch, count, await connection.change(count, write))
+                errors = await connection.change(count + deletes * MESSAGES, whole)
+                check_taken(switch, count, errors)
             except EntryTooLong as error:
                 raise EntriesRefused(switch, str(error), count) from None
             record()
+            shadow.turn ^= deletes
 
     async def _read(self, purpose: Purpose) -> None:
         """Brings what is known of all connected switches up to date."""
@@ -259,12 +264,12 @@ class OpenFlowSouthbound:
             told = await furnish(shapes, connection)
             ports = port_descriptions(await connection.rows(Part.PORT_DESCRIPTIONS))
         except EntriesRefused as refused:
-            self._events.put_nowait(SwitchRefused(switch, connection.address, str(refused)))
+            self._inbox.put(SwitchRefused(switch, connection.address, str(refused)))
             return
         shadow.replace(told.dz, told.ports)
-        shadow.admissions = await admissions(shapes, told)
+        shadow.admissions, shadow.turn = await admissions(shapes, told), whose_turn(told)
         self._connections[switch] = connection
-        self._events.put_nowait(SwitchConnected(switch))
+        self._inbox.put(SwitchConnected(switch))
         up = {port.number for port in ports if port.up}
         for number in self.fabric.topology.ports(switch):
             self._port(switch, number, number in up)
@@ -275,19 +280,17 @@ class OpenFlowSouthbound:
         finally:
             if self._connections.get(switch) is connection:
                 del self._connections[switch]
-            self._events.put_nowait(SwitchLost(switch, connection.closed or "no longer listening"))
+            self._inbox.put(SwitchLost(switch, connection.closed or "no longer listening"))
 
     def _arrived(self, switch: SwitchId, message: PacketIn | PortStatus) -> None:
         if isinstance(message, PortStatus):
             if message.port.number in self.fabric.topology.ports(switch):
                 self._port(switch, message.port.number, message.port.up and not message.gone)
-        elif self._events.qsize() < PACKETS_WAITING:
-            self._events.put_nowait(PacketArrived(switch, message.in_port, message.payload))
         else:
-            self.packets_dropped += 1
+            self._inbox.put(PacketArrived(switch, message.in_port, message.payload))
 
     def _port(self, switch: SwitchId, number: int, up: bool) -> None:
         """Reports a port that is not as it was last reported; at the start all are thought to be up."""
         if up == ((switch, number) in self._down):
             (self._down.discard if up else self._down.add)((switch, number))
-            self._events.put_nowait(PortChanged(switch, number, up))
+            self._inbox.put(PortChanged(switch, number, up))

@@ -21,7 +21,7 @@ from plerion.southbound.openflow.phases import USUAL, Timing
 from plerion.topology.graph import SwitchId
 
 ALIVE_SECONDS = 2.0  # in which a connected switch must answer when another one claims its name
-STRANGERS = 256  # connections at a time that have not yet said who they are
+STRANGERS = 256  # connections at a time that have not yet said who they are; one more sends the oldest away
 
 
 class Exposed(ValueError):  # noqa: N818 - says what the address is
@@ -80,7 +80,7 @@ class SwitchServer:
         self._timing = timing
         self._holders: dict[SwitchId, Connection] = {}
         self._claims: dict[SwitchId, asyncio.Lock] = {}
-        self._strangers = 0
+        self._strangers: dict[Connection, None] = {}  # in the order in which they came
         self._tasks: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
@@ -88,7 +88,10 @@ class SwitchServer:
         """Listens; gives the port, which is one that was free when 0 was asked for."""
         check_exposure(host, tls)
         secured = None if tls is None else tls.context()
-        server = await asyncio.start_server(self._met, host, port, ssl=secured, limit=1 << 20, backlog=512)
+        patience = None if secured is None else self._timing.handshake
+        server = await asyncio.start_server(
+            self._met, host, port, ssl=secured, ssl_handshake_timeout=patience, limit=1 << 20, backlog=512
+        )
         try:
             yield int(server.sockets[0].getsockname()[1])
         finally:
@@ -104,8 +107,7 @@ class SwitchServer:
         assert task is not None
         self._tasks.add(task)
         try:
-            if self._strangers < STRANGERS:
-                await self._accompany(reader, writer)
+            await self._accompany(reader, writer)
         except asyncio.CancelledError:
             pass  # we stop listening; the stream's own callback would log it as an error
         finally:
@@ -142,11 +144,15 @@ class SwitchServer:
 
     async def _identified(self, connection: Connection) -> SwitchId | None:
         """The switch at the other end, None when it is not let in."""
-        self._strangers += 1
+        if len(self._strangers) >= STRANGERS:
+            oldest = next(iter(self._strangers))
+            del self._strangers[oldest]
+            oldest.close("it said nothing while many others came")
+        self._strangers[connection] = None
         try:
             features = await connection.features
         finally:
-            self._strangers -= 1
+            self._strangers.pop(connection, None)
         switch = self._ids.get(features.dpid)
         if switch is None or features.auxiliary:
             self._report(UnknownSwitch(features.dpid, connection.address))
