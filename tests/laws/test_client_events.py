@@ -50,8 +50,8 @@ def test_events_are_handed_to_exactly_those_whose_filter_matches(data: st.DataOb
     asked = data.draw(st.lists(filters(index.schema), max_size=3))
     kept = [Kept(bounds(boxes(filter), index.schema)) for filter in asked]
     reception = Reception(index)
-    reception.interests = list(kept)
-    reception.rebuild()
+    for interest in kept:
+        reception.admit(interest)
     reception.take(as_sent(index, sent), time.time_ns(), [HERE] * len(sent))
     assert reception.totals.malformed == 0
     assert reception.totals.received == len(sent)
@@ -95,13 +95,33 @@ def test_all_copies_of_an_event_are_handed_out_once_and_more_are_doubles(data: s
     arrivals = data.draw(st.integers(1, 5))
     kept = Kept(np.broadcast_to([-np.inf, np.inf], (1, len(index.schema.attributes), 2)))
     reception = Reception(index)
-    reception.interests = [kept]
-    reception.rebuild()
+    reception.admit(kept)
     for _ in range(arrivals):
         reception.take(as_sent(index, [sent]), time.time_ns(), [HERE])
     assert len(kept.events) == kept.counts.received == 1
     assert kept.counts.copies == max(0, min(codes, arrivals) - 1)
     assert kept.counts.doubles == arrivals - 1 - kept.counts.copies
+
+
+@law
+@given(st.data())
+def test_a_subscription_counts_from_its_beginning_to_its_end_only(data: st.DataObject) -> None:
+    index = data.draw(indexes())
+    sent = data.draw(st.lists(events(index.schema), min_size=3, max_size=8))
+    first, last = sorted(data.draw(st.tuples(st.integers(0, len(sent)), st.integers(0, len(sent)))))
+    kept = Kept(np.broadcast_to([-np.inf, np.inf], (1, len(index.schema.attributes), 2)))
+    reception = Reception(index)
+    for at, body in enumerate(as_sent(index, sent)):
+        if at == first:
+            reception.admit(kept)
+        if at == last and first < last:
+            reception.dismiss(kept)
+        reception.take([body], time.time_ns(), [HERE])
+    expected = list(range(first, last)) if first < last else list(range(first, len(sent)))
+    assert [got.sequence for got in kept.events] == expected
+    assert kept.counts.received == kept.counts.wanted == len(expected)
+    assert kept.counts.false_positives == 0
+    assert reception.totals.false_positives == len(sent) - len(expected)
 
 
 steps = st.lists(
@@ -148,8 +168,7 @@ def test_whoever_sends_in_the_name_of_another_does_not_silence_that_one(
     kept = Kept(np.broadcast_to([-np.inf, np.inf], (1, len(index.schema.attributes), 2)))
     kept.counts.sequences = Sequences()
     reception = Reception(index)
-    reception.interests = [kept]
-    reception.rebuild()
+    reception.admit(kept)
     reception.take(as_sent(index, [sent], forged), time.time_ns(), [THERE])
     own = as_sent(index, [sent], first)
     reception.take(own, time.time_ns(), [HERE])

@@ -14,7 +14,7 @@ event that was lost, or is late; it is taken back when it comes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -87,17 +87,60 @@ class Sequences:
 
 
 @dataclass(slots=True)
-class Counts:
-    """The numbers of one subscription; see the module."""
+class Totals:
+    """What reached the session as a whole."""
 
     received: int = 0
-    wanted: int = 0
-    false_positives: int = 0
+    malformed: int = 0
     doubles: int = 0
     copies: int = 0
+    false_positives: int = 0
+    latency: Latency = field(default_factory=Latency)
+
+
+@dataclass(slots=True)
+class Counts:
+    """The numbers of one subscription; see the module.
+
+    What is the same for all subscriptions of a session is counted once, for the session: a subscription remembers where
+    these counts stood when it began, and when it ended. So an event costs those who want it, and nobody else.
+    """
+
+    wanted: int = 0
     dropped: int = 0
     latency: Latency = field(default_factory=Latency)
     sequences: Sequences | None = None
+    _totals: Totals = field(default_factory=Totals)
+    _began: Totals = field(default_factory=Totals)
+    _ended: Totals | None = None
+
+    def follow(self, totals: Totals) -> None:
+        """Counts from now on what the session counts."""
+        self._totals, self._began = totals, replace(totals)
+
+    def stop(self) -> None:
+        """The session goes on without this subscription."""
+        self._ended = self._ended or replace(self._totals)
+
+    def _since(self, name: str) -> int:
+        found: int = getattr(self._ended or self._totals, name) - getattr(self._began, name)
+        return found
+
+    @property
+    def received(self) -> int:
+        return self._since("received")
+
+    @property
+    def false_positives(self) -> int:
+        return self._since("false_positives")
+
+    @property
+    def doubles(self) -> int:
+        return self._since("doubles")
+
+    @property
+    def copies(self) -> int:
+        return self._since("copies")
 
     @property
     def gaps(self) -> int | None:

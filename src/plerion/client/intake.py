@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 
+from plerion.client.counts import Totals
 from plerion.client.errors import ClientError
 from plerion.client.logbook import Logbook
-from plerion.client.reception import Arrived, Reception, Totals
+from plerion.client.reception import Arrived, Reception
 from plerion.client.subscription import Subscription
 from plerion.client.transport import Transport
 from plerion.content.parse import parse
@@ -36,12 +37,13 @@ class Intake:
             self._reading = self._transport.listen()
             asyncio.get_running_loop().add_reader(self._reading, self._read)
         self.subscriptions[made.name] = made
-        self._dispatch()
+        self._reception.admit(made)
 
     def forget(self, name: str) -> bool:
         """Whether there was such a subscription; there is none now."""
         known = self.subscriptions.pop(name, None)
-        self._dispatch()
+        if known is not None:
+            self._reception.dismiss(known)
         self.resume()
         return known is not None
 
@@ -53,8 +55,7 @@ class Intake:
                 made.understand(parse(made.filter.text, index.schema))
             except ValueError as error:
                 made.end(ClientError(f"the filter has no meaning under the new schema: {error}"))
-                del self.subscriptions[name]
-        self._reception.interests = list(self.subscriptions.values())
+                self.forget(name)
         self._reception.describe(index)
 
     def resume(self) -> None:
@@ -84,7 +85,3 @@ class Intake:
     def _watch(self, arrived: Arrived) -> None:
         if self._logbook is not None:
             self._logbook.arrived(arrived, self._host, list(self.subscriptions))
-
-    def _dispatch(self) -> None:
-        self._reception.interests = list(self.subscriptions.values())
-        self._reception.rebuild()

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from plerion.client.counts import Counts, Ints, Latency
+from plerion.client.counts import Counts, Ints, Totals
 from plerion.client.delivered import Delivered
 from plerion.client.window import Windows
 from plerion.content.schema import MISSING, Enumeration, Schema
@@ -52,18 +52,6 @@ class Arrived:
     received_ns: int
 
 
-@dataclass(slots=True)
-class Totals:
-    """What reached the session as a whole."""
-
-    received: int = 0
-    malformed: int = 0
-    doubles: int = 0
-    copies: int = 0
-    false_positives: int = 0
-    latency: Latency = field(default_factory=Latency)
-
-
 class Reception:
     """One session's incoming events; synchronous, driven by whoever reads the socket."""
 
@@ -81,14 +69,27 @@ class Reception:
         self._tiled = tile_tree(index) is not None
         self._decode = _decoder(index.schema).decode
         self._positions = _Positions(index.schema)
-        self.rebuild()
+        self._matcher: BitsetMatcher | None = None
 
-    def rebuild(self) -> None:
-        """Takes notice of changed interests."""
-        sizes = [len(interest.bounds) for interest in self.interests]
-        width = len(self._index.schema.attributes)
-        bounds = [np.empty((0, width, 2)), *(interest.bounds for interest in self.interests)]
-        self._matcher = BitsetMatcher.of(np.cumsum([0, *sizes]), np.concatenate(bounds))
+    def admit(self, interest: Interest) -> None:
+        """One more who gets what it wants from now on."""
+        interest.counts.follow(self.totals)
+        self.interests.append(interest)
+        self._matcher = None
+
+    def dismiss(self, interest: Interest) -> None:
+        interest.counts.stop()
+        self.interests.remove(interest)
+        self._matcher = None
+
+    def _matching(self) -> BitsetMatcher:
+        """Built when the first event comes after a change, so that many changes in a row cost one."""
+        if self._matcher is None:
+            sizes = [len(interest.bounds) for interest in self.interests]
+            width = len(self._index.schema.attributes)
+            bounds = [np.empty((0, width, 2)), *(interest.bounds for interest in self.interests)]
+            self._matcher = BitsetMatcher.of(np.cumsum([0, *sizes]), np.concatenate(bounds))
+        return self._matcher
 
     def take(
         self, datagrams: Sequence[bytes | memoryview], received_ns: int, sources: Sequence[bytes]
@@ -104,13 +105,12 @@ class Reception:
         if not fresh:
             return
         events, places = [decoded[at] for at in fresh], points[fresh]
-        wanted = self._matcher.matches(places)
-        unwanted = len(events) - int(wanted.any(axis=1).sum())
+        wanted = self._matching().matches(places)
         self.totals.received += len(events)
-        self.totals.false_positives += unwanted
+        self.totals.false_positives += len(events) - int(wanted.any(axis=1).sum())
         taken = received_ns - np.array([event.time_ns for event in events])
         self.totals.latency.add(taken)
-        self._hand_out(events, [senders[at] for at in fresh], wanted, unwanted, taken, received_ns)
+        self._hand_out(events, [senders[at] for at in fresh], wanted, taken, received_ns)
         if self._watch is not None:
             self._watch(Arrived(events, places, wanted, received_ns))
 
@@ -132,13 +132,10 @@ class Reception:
     def _is_fresh(self, source: bytes, event: EventDatagram, point: Floats) -> bool:
         if self._windows.of(source, event.publisher).first_time(event.sequence):
             return True
-        rightly = not self._tiled and self._is_copy(source, event, point)
-        told: list[Totals | Counts] = [self.totals, *(interest.counts for interest in self.interests)]
-        for counts in told:
-            if rightly:
-                counts.copies += 1
-            else:
-                counts.doubles += 1
+        if not self._tiled and self._is_copy(source, event, point):
+            self.totals.copies += 1
+        else:
+            self.totals.doubles += 1
         return False
 
     def _is_copy(self, source: bytes, event: EventDatagram, point: Floats) -> bool:
@@ -151,35 +148,33 @@ class Reception:
         return arrivals <= len(self._index.codes(point.tolist()))
 
     def _hand_out(
-        self, events: list[Any], senders: list[bytes], wanted: Flags, unwanted: int, taken: Ints, now_ns: int
+        self, events: list[Any], senders: list[bytes], wanted: Flags, taken: Ints, received_ns: int
     ) -> None:
-        schema = self._index.schema
         built: dict[int, Delivered] = {}
-        for column, interest in enumerate(self.interests):
-            counts, chosen = interest.counts, np.flatnonzero(wanted[:, column])
-            counts.received += len(events)
+        for column in np.flatnonzero(wanted.any(axis=0)).tolist():
+            interest, chosen = self.interests[column], np.flatnonzero(wanted[:, column])
+            counts = interest.counts
             counts.wanted += len(chosen)
-            counts.false_positives += unwanted
             counts.latency.add(taken[chosen])
-            handed = []
-            for at in chosen.tolist():
-                event = events[at]
-                if counts.sequences is not None:
-                    counts.sequences.add(senders[at], event.publisher, event.sequence)
+            rows = chosen.tolist()
+            for at in rows:
                 if at not in built:
-                    built[at] = Delivered(
-                        schema,
-                        event.values,
-                        event.publisher,
-                        event.sequence,
-                        event.epoch,
-                        event.time_ns,
-                        now_ns,
-                        event.extra,
-                    )
-                handed.append(built[at])
-            if handed:
-                interest.offer(handed)
+                    built[at] = self._delivered(events[at], received_ns)
+                if counts.sequences is not None:
+                    counts.sequences.add(senders[at], events[at].publisher, events[at].sequence)
+            interest.offer([built[at] for at in rows])
+
+    def _delivered(self, event: Any, received_ns: int) -> Delivered:
+        return Delivered(
+            self._index.schema,
+            event.values,
+            event.publisher,
+            event.sequence,
+            event.epoch,
+            event.time_ns,
+            received_ns,
+            event.extra,
+        )
 
 
 def _decoder(schema: Schema) -> msgspec.msgpack.Decoder[Any]:

@@ -23,6 +23,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from plerion.client.channel import Target
+from plerion.client.counts import Totals
 from plerion.client.errors import ClientError, SessionClosed, TransportError
 from plerion.client.intake import Intake
 from plerion.client.logbook import Logbook
@@ -38,7 +39,6 @@ from plerion.client.publication import (
     datagrams,
     points_of,
 )
-from plerion.client.reception import Totals
 from plerion.client.rehearsal import rehearse
 from plerion.client.subscription import OnFull, Subscription
 from plerion.client.transport import Transport, network_transport
