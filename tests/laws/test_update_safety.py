@@ -107,6 +107,8 @@ HARM = {
         "no priority",
     ],
     "ip-multicast": ["no drain", "no acknowledgements", "all at once", "a port too few", "a port too many"],
+    "tree-versioning": ["no drain", "a port too few", "a port too many"],
+    "customised-versioning": ["no drain", "a port too few", "a port too many"],
     "bridge": [
         "no drain",
         "no acknowledgements",

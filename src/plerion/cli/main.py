@@ -17,6 +17,7 @@ VERBS = {
     "compile": "Print the flow tables of every switch.",
     "verify": "Prove that every wanted delivery happens exactly once, or show an event that refutes it.",
     "trace": "Follow one event through the network, and see why it went where it went.",
+    "simulate": "Update random networks under traffic, by seed, and count what went wrong.",
     "check": "Check a controller's configuration, with line and column of what is wrong.",
     "up": "Run the controller.",
     "flows": "Show the entries of the switches of a running controller.",

@@ -32,9 +32,10 @@ def _without_waits(plan: Plan) -> Plan:
 
 def _without_notices(plan: Plan) -> Plan:
     """Nobody waits for publishers: they are told along with what comes last."""
-    notices = [one.notice for one in plan.rounds if one.notice]
+    notices = [one.notice for one in plan.rounds]
+    last = next((notice for notice in reversed(notices) if notice), None)
     quiet = [replace(one, notice=None) for one in plan.rounds]
-    return replace(plan, rounds=(*quiet[:-1], replace(quiet[-1], notice=notices[-1])))
+    return replace(plan, rounds=(*quiet[:-1], replace(quiet[-1], notice=last)))
 
 
 def _at_once(plan: Plan) -> Plan:

@@ -47,7 +47,7 @@ from plerion.update.machine import (
     started,
     step,
 )
-from plerion.update.plan import Plan, Sending
+from plerion.update.plan import Plan, Sending, marked
 
 MOST_HOPS = 64
 
@@ -63,32 +63,29 @@ class Timeline:
         seed: int,
         faults: Faults | None = None,
     ) -> None:
-        self._plan, self._samples, self._conditions = plan, samples, conditions
-        self._faults = faults or Faults()
+        self._plan, self._conditions, self._faults = plan, conditions, faults or Faults()
         self._random = Random(seed)
         self._topology: Topology = plan.old.tables.fabric.topology
         self._hosts = frozenset(self._topology.hosts)
         self._switches = {switch: Switch(switch) for switch in self._topology.switches}
-        for entry in plan.marked():
+        for entry in marked(plan.before(), plan.after()):
             self._switches[entry.switch].add(entry)
         self._at_rest = {Side.OLD: ModelNetwork(plan.old.tables), Side.NEW: ModelNetwork(plan.new.tables)}
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._turn = count()
-        self._now = 0.0
+        self._now = self._began = self._ended = 0.0
         self._sending: dict[HostId, Sending] = dict.fromkeys(plan.publishers, plan.first_sending)
         self._cut: set[HostId] = set()
         self._events: list[Sent] = []
-        self._packets = 0
         self._run: Run | None = None
-        self._life = 0  # of the controller: what an earlier one asked for is not heard any more
-        self._began = self._ended = 0.0
+        # A controller's life: what an earlier one asked for is not heard any more.
+        self._life = self._packets = 0
         self._log: list[tuple[float, str]] = []
+        self._repertoire: dict[HostId, list[Sample]] = {}
+        for sample in samples:
+            self._repertoire.setdefault(sample.publisher, []).append(sample)
         self._last = Began(0, back=False)
         self._heard_until: dict[HostId, float] = {}
-        by_host: dict[HostId, list[Sample]] = {}
-        for sample in samples:
-            by_host.setdefault(sample.publisher, []).append(sample)
-        self._repertoire = by_host
 
     def play(self) -> Course:
         """Runs to the end of the plan, and on until every event has come to rest."""

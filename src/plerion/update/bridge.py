@@ -29,7 +29,7 @@ def bridge(old: NetworkState, new: NetworkState, topology: Topology, options: Op
         *replaced(old, final, notice, wait),
         Round("publishers over the network", removed(detour)),
     ]
-    return Plan("bridge", old, final, steps(rounds), len(steps(rounds)) - 1)
+    return Plan("bridge", old, final, steps(rounds), len(steps(rounds[:-1])))
 
 
 def _detour(plan: Plan, topology: Topology) -> Entries:

@@ -32,7 +32,7 @@ def ip_multicast(old: NetworkState, new: NetworkState, topology: Topology, optio
         *replaced(old, final, to_contents, wait),
         Round("remove the groups", removed(groups)),
     ]
-    return Plan("ip-multicast", old, final, steps(rounds), len(steps(rounds)) - 1)
+    return Plan("ip-multicast", old, final, steps(rounds), len(steps(rounds[:-1])))
 
 
 def _members(ways: Paths, cells: list[Dz]) -> Entries:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from plerion.flow.entry import Ints, Masks, Tables
 from plerion.index.dzset import DzColumns, Lengths, Words
 from plerion.index.words import masked
-from plerion.kernel import kernel
+from plerion.kernel import Int, kernel, lean
 
 Flags = npt.NDArray[np.bool_]
 
@@ -40,34 +40,32 @@ def _merged(old: Tables, new: Tables) -> tuple[Ints, DzColumns, Masks, Flags]:
     return switch[order], dz[order], ports[order], of_old[order]
 
 
+@lean
+def _around(high: Words, low: Words, length: Lengths, j: Int, i: Int) -> bool:
+    """Whether the dz of row j covers that of row i."""
+    if length[j] > length[i]:
+        return False
+    cut_high, cut_low = masked(high[i], low[i], np.int64(length[j]))
+    return bool(cut_high == high[j] and cut_low == low[j])
+
+
 @kernel
 def _lay(
-    switch: Ints,
-    high: Words,
-    low: Words,
-    length: Lengths,
-    ports: Masks,
-    of_old: Flags,
-    union: bool,
-    result: Masks,
+    switch: Ints, high: Words, low: Words, length: Lengths, ports: Masks, of_old: Flags, union: bool, result: Masks,
     kept: Flags,
-) -> None:
+) -> None:  # fmt: skip
     """Rows come parents first; the stack holds those around the present one, with what either side says there."""
-    words = ports.shape[1]
     stack = np.empty(130, np.int64)
-    said = np.zeros((130, 2, words), np.uint64)
-    nothing = np.zeros(words, np.uint64)
+    said = np.zeros((130, 2, ports.shape[1]), np.uint64)
+    nothing = np.zeros(ports.shape[1], np.uint64)
     depth = 0
     for i in range(len(switch)):
         while depth > 0:
             j = stack[depth - 1]
-            if switch[j] == switch[i] and length[j] <= length[i]:
-                cut_high, cut_low = masked(high[i], low[i], np.int64(length[j]))
-                if cut_high == high[j] and cut_low == low[j]:
-                    break
+            if switch[j] == switch[i] and _around(high, low, length, j, i):
+                break
             depth -= 1
-        again = depth > 0 and length[stack[depth - 1]] == length[i]  # the other side has an entry here, too
-        if again:
+        if depth > 0 and length[stack[depth - 1]] == length[i]:  # the other side has an entry here, too
             kept[stack[depth - 1]] = False
         else:
             said[depth] = 0

@@ -105,15 +105,6 @@ class Plan:
     def after(self) -> Entries:
         return standing(self.new, Side.NEW)
 
-    def marked(self) -> Entries:
-        """The entries at the beginning; those that the end has just the same belong to both."""
-        before, after = self.before(), self.after()
-        at_old, at_new = shared(before, after)
-        alike = (before.behaviour()[at_old] == after.behaviour()[at_new]).all(axis=1)
-        side = before.side.copy()
-        side[at_old[alike]] = Side.BETWEEN
-        return replace(before, side=side)
-
     def outcome(self) -> Entries:
         """What the switches hold when every round is through."""
         entries = self.before()
@@ -125,6 +116,15 @@ class Plan:
 def standing(state: NetworkState, side: Side) -> Entries:
     """All entries of a state at rest."""
     return joined([state.edge(side), state.forwarding(side)])
+
+
+def marked(before: Entries, after: Entries) -> Entries:
+    """The first entries, where those that the second ones have just the same belong to both."""
+    at_old, at_new = shared(before, after)
+    alike = (before.behaviour()[at_old] == after.behaviour()[at_new]).all(axis=1)
+    side = before.side.copy()
+    side[at_old[alike]] = Side.BETWEEN
+    return replace(before, side=side)
 
 
 def same(one: Entries, other: Entries) -> bool:
@@ -160,7 +160,8 @@ def extra(plan: Plan) -> Ints:
 def undone(plan: Plan, last: int) -> tuple[Round, ...]:
     """Rounds that lead back after round `last` began, each safe for the same reason as the one that it undoes.
 
-    Publishers go back first, and what they sent meanwhile drains, before a switch forgets what it was told.
+    Publishers go back first, and what they sent meanwhile drains, before a switch forgets what it was told; what
+    drained after a change drains after its inverse, too.
     """
     fabric = plan.old.tables.fabric
     sendings = [plan.first_sending]
@@ -173,7 +174,7 @@ def undone(plan: Plan, last: int) -> tuple[Round, ...]:
             notice = one.notice and Notice(sendings[number], one.notice.publishers)
             back.append(Round(f"back from: {one.name}", no_changes(fabric), notice, one.wait_seconds))
         if len(one.changes):
-            back.append(Round(f"undo: {one.name}", one.changes.inverse()))
+            back.append(Round(f"undo: {one.name}", one.changes.inverse(), None, one.wait_seconds))
     return tuple(back)
 
 
@@ -182,17 +183,23 @@ def replaced(old: NetworkState, new: NetworkState, notice: Notice, wait_seconds:
 
     What goes, goes first: so a switch never holds more than the larger state. The edge lets both in until the end.
     """
-    change = changes(old.forwarding(Side.OLD), new.forwarding(Side.NEW))
     edge = changes(old.edge(Side.OLD), new.edge(Side.NEW))
-    stays, _ = shared(change.removed, change.added)
-    gone = np.ones(len(change.removed), np.bool_)
-    gone[stays] = False
-    arriving = Changes(change.removed[stays], joined([change.added, edge.added]))
+    gone, come = swapped(old.forwarding(Side.OLD), new.forwarding(Side.NEW))
+    arriving = Changes(come.removed, joined([come.added, edge.added]))
     return [
-        Round("remove old entries", removed(change.removed[gone])),
+        Round("remove old entries", gone),
         Round("add new entries", arriving, notice, wait_seconds),
         Round("admit no old events", removed(edge.removed)),
     ]
+
+
+def swapped(old: Entries, new: Entries) -> tuple[Changes, Changes]:
+    """From `old` to `new` in two steps that never need more room than the larger of them: what goes, goes first."""
+    change = changes(old, new)
+    stays, _ = shared(change.removed, change.added)
+    gone = np.ones(len(change.removed), np.bool_)
+    gone[stays] = False
+    return removed(change.removed[gone]), Changes(change.removed[stays], change.added)
 
 
 def steps(rounds: Sequence[Round | None]) -> tuple[Round, ...]:

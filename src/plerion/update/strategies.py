@@ -9,12 +9,14 @@ from types import MappingProxyType
 from plerion.topology.graph import Topology
 from plerion.update.bridge import bridge
 from plerion.update.custom_multicast import custom_multicast
+from plerion.update.customised_versioning import customised_versioning
 from plerion.update.direct import direct
 from plerion.update.epoch import epoch
 from plerion.update.ip_multicast import ip_multicast
 from plerion.update.ordered import ordered
 from plerion.update.plan import Plan
 from plerion.update.state import NetworkState, Options
+from plerion.update.tree_versioning import tree_versioning
 from plerion.update.versioning import versioning
 
 Strategy = Callable[[NetworkState, NetworkState, Topology, Options], Plan]
@@ -53,5 +55,10 @@ STRATEGIES: Mapping[str, Known] = MappingProxyType(
 )
 """For a change of index. `ordered` promises this with `make-first`."""
 
-MOVES: Mapping[str, Known] = MappingProxyType({})
-"""For trees that move while the index stays."""
+MOVES: Mapping[str, Known] = MappingProxyType(
+    {
+        "tree-versioning": Known(tree_versioning, Promise()),
+        "customised-versioning": Known(customised_versioning, Promise(accurate=False)),
+    }
+)
+"""For trees that move while the index stays; those above that are safe will do, too."""

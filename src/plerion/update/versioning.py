@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from plerion.flow.entry import LOWEST_PRIORITY
-from plerion.flow.fabric import Fabric
-from plerion.index.dz import WHOLE
-from plerion.index.dzset import DzColumns
 from plerion.topology.graph import Topology
-from plerion.update.entries import ANY, Entries, Side, rows
+from plerion.update.entries import ANY
 from plerion.update.plan import Plan
-from plerion.update.state import LIFT, NetworkState, Options, Stamp
+from plerion.update.state import NetworkState, Options, Stamp
 from plerion.update.tagged import two_phase
+from plerion.update.tree_versioning import guard
 
 MOST_VLANS = 4094
 
@@ -27,13 +24,6 @@ def versioning(old: NetworkState, new: NetworkState, topology: Topology, options
     fresh = old.stamp.vlan == ANY
     vlan = 1 if fresh else old.stamp.vlan % MOST_VLANS + 1
     stamp = Stamp(old.stamp.epoch, vlan, lifted=fresh)
-    guard = _guard(old.tables.fabric, stamp) if fresh else None
-    return two_phase("versioning", old, new.stamped(stamp), topology, options, guard)
-
-
-def _guard(fabric: Fabric, stamp: Stamp) -> Entries:
-    """Drops events of the new tag that no new entry matches."""
-    every = np.arange(fabric.switches)
-    nowhere = np.zeros((len(every), fabric.port_words), np.uint64)
-    whole = DzColumns.of([WHOLE] * len(every))
-    return rows(fabric, every, whole, nowhere, Side.NEW, priority=LOWEST_PRIORITY + LIFT - 1, vlan=stamp.vlan)
+    fabric = old.tables.fabric
+    keeper = guard(fabric, np.arange(fabric.switches), stamp) if fresh else None
+    return two_phase("versioning", old, new.stamped(stamp), topology, options, keeper)
