@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from time import monotonic
 from typing import Annotated, Any
@@ -18,6 +19,7 @@ from plerion.cli.output import print_json, print_table, writer
 from plerion.content.errors import InputError
 from plerion.experiments.figure import Figure, Row
 from plerion.experiments.figures import named, points, read_rows, work
+from plerion.experiments.lab_site import obstacle
 from plerion.experiments.plot import draw
 from plerion.pipeline.session import Session, session
 from plerion.pipeline.sweep import sweep
@@ -46,11 +48,18 @@ def reproduce(
         _show("figures", ("figure", "title", "claim"), [_described(figure) for figure in chosen], json)
         return
     _check_files(chosen if figures or data else [], data)
-    able = [figure for figure in chosen if data or not figure.files]
+    missing = {figure.name: why for figure in chosen if (why := _missing(figure, data)) is not None}
+    if figures and (labless := [figure.name for figure in chosen if figure.lab and figure.name in missing]):
+        raise InputError(f"{labless[0]} is measured on real switches: {missing[labless[0]]}")
     out.mkdir(parents=True, exist_ok=True)
-    found: list[Facts] = [_left_out(figure) for figure in chosen if figure not in able]
-    with session(master) as running:
-        for figure in able:
+    found: list[Facts] = [_left_out(f, missing[f.name]) for f in chosen if f.name in missing]
+    able = [figure for figure in chosen if figure.name not in missing]
+    # Spark starts after what clocks are read for, and not at all where nothing is for it.
+    for figure in [figure for figure in able if figure.lab]:
+        found.append(_reproduced(None, figure, out, scale, seeds, data))
+        _keep(out / "verdicts.json", found)
+    with session(master) if any(not f.lab for f in able) else nullcontext() as running:
+        for figure in [figure for figure in able if not figure.lab]:
             found.append(_reproduced(running, figure, out, scale, seeds, data))
             _keep(out / "verdicts.json", found)
     _show(f"verdicts at scale {scale:g}", ("figure", "verdict", "because", "seconds"), found, json)
@@ -87,13 +96,21 @@ def _described(figure: Figure) -> Facts:
     return {"figure": figure.name, "title": figure.title, "claim": figure.claim, "settings": figure.settings}
 
 
-def _left_out(figure: Figure) -> Facts:
-    because = "needs the real data sets: name their directory with --data"
+def _missing(figure: Figure, data: Path | None) -> str | None:
+    """What a figure needs and has not got."""
+    if figure.files and data is None:
+        return "needs the real data sets: name their directory with --data"
+    if figure.lab and (error := obstacle()) is not None:
+        return str(error)
+    return None
+
+
+def _left_out(figure: Figure, because: str) -> Facts:
     return {**_described(figure), "verdict": "not computed", "because": because, "seconds": 0.0}
 
 
 def _reproduced(
-    running: Session, figure: Figure, out: Path, scale: float, seeds: int, data: Path | None
+    running: Session | None, figure: Figure, out: Path, scale: float, seeds: int, data: Path | None
 ) -> Facts:
     """Writes the table and the pictures of a figure, and says how its claim fared."""
     began = monotonic()
@@ -119,14 +136,14 @@ def _note(figure: Figure, scale: float, seeds: int) -> str:
     return f"{figure.settings}{part}; mean of {seeds} seeds" if seeds > 1 else f"{figure.settings}{part}"
 
 
-def _computed(running: Session, figure: Figure, todo: list[str]) -> Iterator[list[Row]]:
+def _computed(running: Session | None, figure: Figure, todo: list[str]) -> Iterator[list[Row]]:
     """Rows as they come, with a bar on a terminal; where clocks are read, one point after the other."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as shown:
         bar = shown.add_task(figure.name, total=len(todo))
-        for some in [todo] if figure.together else [[point] for point in todo]:
-            for text in sweep(running, some, work):
+        for some in [todo] if figure.together and not figure.lab else [[point] for point in todo]:
+            for text in map(work, some) if running is None else sweep(running, some, work):
                 yield read_rows(text)
                 shown.advance(bar)
 

@@ -80,7 +80,7 @@ class Figure:
     starts: tuple[Point, ...]
     rows: Callable[[Point], list[Row]]
     verdict: Callable[[Sequence[Row]], Verdict]
-    log: Literal["", "x", "xy"] = ""
+    log: Literal["", "x", "y", "xy"] = ""
     reversed_x: bool = False
     together: bool = True
     files: tuple[str, ...] = ()

@@ -9,13 +9,23 @@ from typing import Final
 import msgspec
 
 from plerion.content.errors import InputError, suggestion
-from plerion.experiments import combined, dimension, dz_length, indexing, runtime
+from plerion.experiments import (
+    combined,
+    dimension,
+    dz_length,
+    indexing,
+    lab_delay,
+    lab_reconfiguration,
+    lab_throughput,
+    runtime,
+)
 from plerion.experiments.figure import Figure, Point, Row
 
+_COMPUTED: Final = (indexing, dimension, runtime, combined, dz_length)
+_MEASURED: Final = (lab_delay, lab_throughput, lab_reconfiguration)
+
 FIGURES: Final[Mapping[str, Figure]] = {
-    figure.name: figure
-    for module in (indexing, dimension, runtime, combined, dz_length)
-    for figure in module.FIGURES
+    figure.name: figure for module in (*_COMPUTED, *_MEASURED) for figure in module.FIGURES
 }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -43,6 +44,16 @@ AT_ONCE: Final = 1_000  # inputs of a journal that are written together
 _PROGRAM: Final = "from plerion.cli.main import run; run()"
 
 
+def written_journal(path: Path, load: Load, count: int) -> None:
+    """The journal of a controller that accepted the first `count` subscriptions."""
+    journal = Journal(path, load.settings)
+    given = list(load.inputs(count))
+    for begin in range(0, len(given), AT_ONCE):
+        part = given[begin : begin + AT_ONCE]
+        journal.append(part, regions_of(load.settings, part))
+    journal.close()
+
+
 class ControllerProcess:
     """`plerion up` on a lab, with files of its own; `start` and `kill` it as often as you like."""
 
@@ -58,15 +69,6 @@ class ControllerProcess:
             f"openflow:\n  listen: 127.0.0.1:{controller_port(lab)}\napi:\n  listen: 127.0.0.1:{self.api}\n"
             "quotas:\n  subscriptions: 1000000\n  requests_per_second: 1000000\n"
         )
-
-    def remember(self, load: Load, count: int) -> None:
-        """Writes the journal of a controller that accepted the first `count` subscriptions."""
-        journal = Journal(self.folder / "plerion.journal", load.settings)
-        given = list(load.inputs(count))
-        for begin in range(0, len(given), AT_ONCE):
-            part = given[begin : begin + AT_ONCE]
-            journal.append(part, regions_of(load.settings, part))
-        journal.close()
 
     def start(self) -> None:
         words = [sys.executable, "-c", _PROGRAM, "up", "--config", str(self.folder / "plerion.yaml")]
@@ -132,7 +134,7 @@ class ControllerProcess:
 def controller(lab: Lab, load: Load, folder: Path, deployed: int) -> Iterator[ControllerProcess]:
     """A controller that remembers this many subscriptions, not yet started; it ends with the context."""
     process = ControllerProcess(lab, load, folder)
-    process.remember(load, deployed)
+    written_journal(folder / "plerion.journal", load, deployed)
     try:
         yield process
     finally:
@@ -204,3 +206,13 @@ async def in_flight(work: Callable[[int], Awaitable[float]], numbers: range, man
     began = perf_counter()
     await asyncio.gather(*(one_after_the_other() for _ in range(many)))
     return len(numbers) / (perf_counter() - began)
+
+
+def touched_since(lab: Lab, seconds: float) -> tuple[int, int]:
+    """Of the entries of all switches, how many are younger than this by the switches' own clocks, and all of them."""
+    ages = [
+        float(found)
+        for switch in lab.topology.switches
+        for found in re.findall(r"duration=([0-9.]+)s", lab.ofctl(switch, "dump-flows"))
+    ]
+    return sum(age < seconds for age in ages), len(ages)

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from plerion.client.mmsg import Addresses
+from plerion.controller.deploy import Deployment
 from plerion.experiments.figure import Figure, Point, Row, Verdict, curve, graded
 from plerion.experiments.lab_load import Kind, Load, admitted
 from plerion.experiments.lab_probe import Floats, Lane, in_turns
@@ -109,7 +110,7 @@ async def by_table_size(point: Point) -> list[Row]:
     """Real filters of one far host until the tables on the way have this many entries, and events that meet them."""
     source, target = far_apart(TESTBED)
     asked = point.subscriptions(round(point.at / ENTRIES_EACH))
-    drawn = Load.of(TESTBED, "zipf", asked, 0, point.seed, NARROW).asked_by(target)
+    drawn = Load.of(TESTBED, "zipf", asked, 0, point.seed, NARROW).shared_by([target])
     load = drawn.met(point.events(EVENTS), point.seed)
     deployment = load.deployed()
     size = float(max(deployment.state.table.sizes))
@@ -122,17 +123,22 @@ async def by_table_size(point: Point) -> list[Row]:
 async def by_subscriptions(point: Point) -> list[Row]:
     """Subscriptions of all hosts, and events of one that reach whoever the network takes for interested."""
     kind: Kind = "uniform" if point.panel == "uniform" else "zipf"
-    count = point.subscriptions(point.at)
-    load = Load.of(TESTBED, kind, count, 2 * point.events(EVENTS), point.seed)
+    count, needed = point.subscriptions(point.at), point.events(EVENTS)
+    load = Load.of(TESTBED, kind, count, 2 * needed, point.seed)
     deployment = load.deployed()
     source = TESTBED.hosts[0]
     others: list[HostId] = [host for host in TESTBED.hosts if host != source]
-    wanted = load.copies(deployment, source).any(axis=1)
-    events = load.addresses[wanted][: point.events(EVENTS)]
+    events = np.concatenate([_reaching(some, deployment, source) for some in (load, load.met(2 * needed))])
+    events = events[:needed]
     async with laboratory() as lab, switches(lab) as southbound:
         await put(southbound, deployment.tables, admitted(deployment))
         with Lane(lab, source, others) as lane:
             return await asyncio.to_thread(_delay_rows, lane, events, point, point.panel, count, "")
+
+
+def _reaching(load: Load, deployment: Deployment, source: HostId) -> Addresses:
+    """The events that the network takes to anybody."""
+    return load.addresses[load.copies(deployment, source).any(axis=1)]
 
 
 def table_rows(point: Point) -> list[Row]:

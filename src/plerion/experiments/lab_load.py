@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, Literal
@@ -57,10 +57,10 @@ class Load:
         )  # fmt: skip
         return cls(topology, workload(shape))
 
-    def asked_by(self, host: HostId) -> Load:
-        """The same, with all subscriptions at one host."""
-        number = np.full(self.drawn.interests, self.topology.host_number(host) - 1)
-        return replace(self, drawn=replace(self.drawn, hosts=number))
+    def shared_by(self, hosts: Sequence[HostId]) -> Load:
+        """The same, with all subscriptions at these hosts, dealt out as they were."""
+        numbers = np.array([self.topology.host_number(host) - 1 for host in hosts])
+        return replace(self, drawn=replace(self.drawn, hosts=numbers[self.drawn.hosts % len(hosts)]))
 
     def met(self, count: int, seed: int = 1) -> Load:
         """The same, with events that each lie in some subscription, drawn evenly."""

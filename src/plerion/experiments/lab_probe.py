@@ -134,7 +134,7 @@ def _collected(lane: Lane, sent: Ints, mark: bytes) -> Delays:
 
 
 def _arrivals(receiving: socket.socket) -> list[tuple[bytes, int]]:
-    found = []
+    found: list[tuple[bytes, int]] = []
     while True:
         try:
             packet, notes, _, _ = receiving.recvmsg(2048, 64)

@@ -9,14 +9,16 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from itertools import count
 from typing import Final
 
 from plerion.flow.admission import Admission, AdmissionChange, admission_change
 from plerion.flow.diff import diff
 from plerion.flow.entry import Tables, no_tables
-from plerion.lab import Lab, LabError
+from plerion.lab import Lab, LabError, Plan
+from plerion.lab.build import check
+from plerion.lab.place import Place
 from plerion.southbound.openflow.driver import OpenFlowSouthbound
 from plerion.topology.generate import fat_tree
 from plerion.topology.graph import HostId, Topology
@@ -25,6 +27,16 @@ TESTBED: Final = fat_tree(4, 2)
 CONNECT_SECONDS: Final = 60.0
 
 _numbers = count(1)
+
+
+def obstacle(topology: Topology = TESTBED) -> LabError | None:
+    """Why no lab can be built here, if there is a reason."""
+    place = Place(f"measured{os.getpid()}")
+    try:
+        check(Plan(topology, place.name), place)
+    except LabError as error:
+        return error
+    return None
 
 
 def free_port() -> int:
@@ -73,7 +85,8 @@ async def switches(lab: Lab) -> AsyncIterator[OpenFlowSouthbound]:
         try:
             yield southbound
         finally:
-            await put(southbound, no_tables(southbound.fabric), frozenset())
+            with suppress(LabError):  # of a switch that is lost, which is told of where it matters
+                await put(southbound, no_tables(southbound.fabric), frozenset())
 
 
 async def put(southbound: OpenFlowSouthbound, tables: Tables, admitted: frozenset[Admission]) -> int:
