@@ -12,18 +12,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from time import monotonic
 
 import numpy as np
 
 from plerion.flow.admission import Admission, AdmissionChange
-from plerion.flow.diff import Diff
+from plerion.flow.diff import Diff, Kind
 from plerion.flow.entry import Tables
 from plerion.flow.fabric import fabric
 from plerion.flow.render import LastHop
 from plerion.index.address import AddressPlan
 from plerion.index.dz import WHOLE
 from plerion.index.dzset import DzColumns
+from plerion.southbound.openflow.cache import MESSAGES, settled, turned, whose_turn
 from plerion.southbound.openflow.connection import Connection, ConnectionLost
 from plerion.southbound.openflow.decode import port_descriptions
 from plerion.southbound.openflow.events import (
@@ -39,7 +39,7 @@ from plerion.southbound.openflow.events import (
 from plerion.southbound.openflow.flowmod import EntryTooLong, admission_mods, forwarding_mods
 from plerion.southbound.openflow.inbox import Inbox
 from plerion.southbound.openflow.inspection import admissions, held, statistics
-from plerion.southbound.openflow.messages import BarrierRequest, PacketIn, PacketOut, Part, PortStatus
+from plerion.southbound.openflow.messages import PacketIn, PacketOut, Part, PortStatus
 from plerion.southbound.openflow.phases import USUAL, Timing
 from plerion.southbound.openflow.pipeline import EXACTLY, Purpose, network
 from plerion.southbound.openflow.readback import read_back
@@ -130,6 +130,7 @@ class OpenFlowSouthbound:
             await self._change(
                 switch,
                 len(rows),
+                bool((kind == Kind.DELETE).any()),
                 lambda xid, bundle: forwarding_mods(shapes, dz, kind, ports, xid, bundle).octets,
                 lambda: self._shadows[switch].record(dz, kind, ports),
             )
@@ -152,6 +153,7 @@ class OpenFlowSouthbound:
             await self._change(
                 switch,
                 len(removed) + len(added),
+                bool(removed),
                 lambda xid, bundle: admission_mods(self._shapes[switch], removed, added, xid, bundle).octets,
                 record,
             )
@@ -208,34 +210,33 @@ class OpenFlowSouthbound:
                 raise failure
         pairs = zip(switches, outcomes, strict=True)
         missed = frozenset(switch for switch, outcome in pairs if isinstance(outcome, ConnectionLost))
-        await self._settled(frozenset(switches) - missed)
+        told = [self._connections[s] for s in switches if s not in missed and s in self._connections]
+        await settled(told, self._settle_seconds)
         return missed
 
-    async def _settled(self, switches: Iterable[SwitchId]) -> None:
-        """Returns when the switches forward by what they were told.
-
-        A barrier says that a table has changed; Open vSwitch goes on by its cache for some milliseconds. When it
-        answers a second barrier it has begun to look its cache through; the rest is time, more on a busy machine.
-        """
-        connections = [self._connections[switch] for switch in switches if switch in self._connections]
-        if connections:
-            asked = monotonic()
-            barriers = (connection.ask(BarrierRequest()) for connection in connections)
-            await asyncio.gather(*barriers, return_exceptions=True)
-            await asyncio.sleep(max(self._settle_seconds, 2 * (monotonic() - asked)))
-
     async def _change(
-        self, switch: SwitchId, count: int, write: Callable[[int, int], bytes], record: Callable[[], None]
+        self,
+        switch: SwitchId,
+        count: int,
+        deletes: bool,
+        write: Callable[[int, int], bytes],
+        record: Callable[[], None],
     ) -> None:
-        connection = self._connections.get(switch)
+        connection, shadow = self._connections.get(switch), self._shadows[switch]
         if connection is None:
             raise ConnectionLost("not connected")
+
+        def whole(xid: int, bundle: int) -> bytes:
+            return write(xid, bundle) + (turned(shadow.turn, xid + count, bundle) if deletes else b"")
+
         async with connection.changing:
             try:
-                check_taken(switch, count, await connection.change(count, write))
+                errors = await connection.change(count + deletes * MESSAGES, whole)
+                check_taken(switch, count, errors)
             except EntryTooLong as error:
                 raise EntriesRefused(switch, str(error), count) from None
             record()
+            shadow.turn ^= deletes
 
     async def _read(self, purpose: Purpose) -> None:
         """Brings what is known of all connected switches up to date."""
@@ -266,7 +267,7 @@ class OpenFlowSouthbound:
             self._inbox.put(SwitchRefused(switch, connection.address, str(refused)))
             return
         shadow.replace(told.dz, told.ports)
-        shadow.admissions = await admissions(shapes, told)
+        shadow.admissions, shadow.turn = await admissions(shapes, told), whose_turn(told)
         self._connections[switch] = connection
         self._inbox.put(SwitchConnected(switch))
         up = {port.number for port in ports if port.up}

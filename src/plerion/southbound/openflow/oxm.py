@@ -16,6 +16,8 @@ _FIELDS = {  # name by number in the class of basic fields, and the bytes of its
     3: ("eth_dst", 6),
     4: ("eth_src", 6),
     5: ("eth_type", 2),
+    8: ("ip_dscp", 1),
+    9: ("ip_ecn", 1),
     10: ("ip_proto", 1),
     16: ("udp_dst", 2),
     26: ("ipv6_src", 16),

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum
+from functools import cache
 from ipaddress import IPv6Address, IPv6Network
 from typing import Any
 
@@ -78,6 +79,8 @@ _EVENT = ("eth_type", "ip_proto", "ipv6_dst")
 _SENDER = ("in_port", "eth_src", "eth_type", "ip_proto", "ipv6_src", "ipv6_dst")
 
 RULES: tuple[Rule, ...] = (
+    Rule("odd turn", ADMISSION, 500, "switch", (*_EVENT, "ip_dscp"), Outcome.DROP, Purpose.FURNITURE),
+    Rule("even turn", ADMISSION, 500, "switch", (*_EVENT, "ip_ecn"), Outcome.DROP, Purpose.FURNITURE),
     Rule("links", ADMISSION, 400, "switch", ("eth_type",), Outcome.CONTROLLER, Purpose.FURNITURE),
     Rule(
         "control", ADMISSION, 400, "host port", (*_SENDER, "udp_dst"), Outcome.CONTROLLER, Purpose.FURNITURE
@@ -103,6 +106,8 @@ class Match:
     ipv6_src: IPv6Address | None = None
     ipv6_dst: IPv6Network | None = None
     udp_dst: int | None = None
+    ip_dscp: int | None = None
+    ip_ecn: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +157,14 @@ def furniture(topology: Topology, switch: SwitchId) -> frozenset[Entry]:
         else:
             found.add(_entry(RULE["transit"], {"in_port": number}))
     return frozenset(found)
+
+
+@cache
+def turns() -> tuple[Entry, Entry]:
+    """A switch has one of these; `turn` says why. Events have the traffic class 0, so neither matches any."""
+    values = {"eth_type": IPV6, "ip_proto": UDP, "ipv6_dst": network(AddressPlan(), WHOLE)}
+    odd = _entry(RULE["odd turn"], values | {"ip_dscp": 63})
+    return odd, _entry(RULE["even turn"], values | {"ip_ecn": 3})
 
 
 def admission_entry(topology: Topology, plan: AddressPlan, admission: Admission) -> Entry:

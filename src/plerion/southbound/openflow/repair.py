@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from struct import Struct
 
+from plerion.southbound.openflow.cache import whose_turn
 from plerion.southbound.openflow.codec import ATOMIC_AND_ORDERED, encode
 from plerion.southbound.openflow.connection import Connection, Errors
 from plerion.southbound.openflow.decode import BUNDLE_ADD, ONF
 from plerion.southbound.openflow.inspection import MANY, admission, aside, held
 from plerion.southbound.openflow.messages import VERSION, BundleAdd, Command, FlowMod
-from plerion.southbound.openflow.pipeline import OURS_TO_DELETE, Entry, furniture
+from plerion.southbound.openflow.pipeline import OURS_TO_DELETE, Entry, furniture, turns
 from plerion.southbound.openflow.readback import Found, Held
 from plerion.southbound.openflow.shapes import SwitchShapes
 from plerion.southbound.protocol import EntriesRefused
@@ -18,7 +19,7 @@ from plerion.topology.graph import SwitchId
 
 def repairs(of: SwitchShapes, told: Held) -> tuple[list[Found], list[Entry]]:
     """What carries our cookie and is nothing that we would have written; and the furniture that is missing."""
-    wanted = furniture(of.fabric.topology, of.switch)
+    wanted = furniture(of.fabric.topology, of.switch) | {turns()[whose_turn(told)]}
     stale = [one for one in told.others if one.entry not in wanted and admission(of, one.entry) is None]
     standing = {one.entry for one in told.others}
     return stale, [entry for entry in wanted if entry not in standing]

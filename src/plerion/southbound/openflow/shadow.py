@@ -18,6 +18,7 @@ class Shadow:
 
     def __init__(self, words: int) -> None:
         self.admissions: frozenset[Admission] = frozenset()
+        self.turn = 0
         self._dz, self._ports = DzColumns.of(()), np.empty((0, words), np.uint64)
         self._changes: list[tuple[DzColumns, Kinds, Masks]] = []
         self._size = 0
