@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from time import monotonic
 from typing import Annotated, Any
@@ -25,6 +25,7 @@ from plerion.pipeline.session import Session, session
 from plerion.pipeline.sweep import sweep
 
 Facts = dict[str, Any]
+NEEDS_FILES = "needs the real data sets: name their directory with --data"
 
 
 def reproduce(
@@ -48,18 +49,17 @@ def reproduce(
         _show("figures", ("figure", "title", "claim"), [_described(figure) for figure in chosen], json)
         return
     _check_files(chosen if figures or data else [], data)
-    missing = {figure.name: why for figure in chosen if (why := _missing(figure, data)) is not None}
-    if figures and (labless := [figure.name for figure in chosen if figure.lab and figure.name in missing]):
-        raise InputError(f"{labless[0]} is measured on real switches: {missing[labless[0]]}")
+    missing = _missing(chosen, data, named=bool(figures))
     out.mkdir(parents=True, exist_ok=True)
     found: list[Facts] = [_left_out(f, missing[f.name]) for f in chosen if f.name in missing]
     able = [figure for figure in chosen if figure.name not in missing]
     # Spark starts after what clocks are read for, and not at all where nothing is for it.
-    for figure in [figure for figure in able if figure.lab]:
-        found.append(_reproduced(None, figure, out, scale, seeds, data))
-        _keep(out / "verdicts.json", found)
-    with session(master) if any(not f.lab for f in able) else nullcontext() as running:
-        for figure in [figure for figure in able if not figure.lab]:
+    able.sort(key=lambda figure: not figure.lab)
+    with ExitStack() as started:
+        running: Session | None = None
+        for figure in able:
+            if running is None and not figure.lab:
+                running = started.enter_context(session(master))
             found.append(_reproduced(running, figure, out, scale, seeds, data))
             _keep(out / "verdicts.json", found)
     _show(f"verdicts at scale {scale:g}", ("figure", "verdict", "because", "seconds"), found, json)
@@ -96,13 +96,15 @@ def _described(figure: Figure) -> Facts:
     return {"figure": figure.name, "title": figure.title, "claim": figure.claim, "settings": figure.settings}
 
 
-def _missing(figure: Figure, data: Path | None) -> str | None:
-    """What a figure needs and has not got."""
-    if figure.files and data is None:
-        return "needs the real data sets: name their directory with --data"
-    if figure.lab and (error := obstacle()) is not None:
-        return str(error)
-    return None
+def _missing(figures: list[Figure], data: Path | None, named: bool) -> dict[str, str]:
+    """What figures need and have not got; refuses one that was named and cannot be measured here."""
+    found = {figure.name: NEEDS_FILES for figure in figures if figure.files and data is None}
+    measured = [figure.name for figure in figures if figure.lab]
+    if measured and (error := obstacle()) is not None:
+        if named:
+            raise InputError(f"{measured[0]} is measured on real switches: {error}")
+        found |= dict.fromkeys(measured, str(error))
+    return found
 
 
 def _left_out(figure: Figure, because: str) -> Facts:
