@@ -106,6 +106,22 @@ class Scene:
         spans = [span for span in zip(starts, ends, strict=True) if span[0] < span[1]]
         return judged(self.witness.seen(), [*self.wishes.values(), *self.ended], spans)
 
+    def story(self) -> str:
+        """What went wrong and what happened when, in seconds since the traffic began."""
+        found = self.verdict()
+        sent = {one.id: one for one in self.witness.seen() if one.sent}
+        lines = [str(found)]
+        lines += [f"disturbed {a - self.began:.3f} to {b - self.began:.3f}" for a, b in self.disturbed]
+        for wish in [*self.wishes.values(), *self.ended]:
+            times = [f"{at - self.began:.3f}" for at in wish[3:]]
+            lines.append(f"{wish.host} wants {wish.first} to {wish.last}: asked, ready, withdrawn, gone {times}")
+        for what in ("lost", "doubled", "unasked"):
+            for host, event in getattr(found, what)[:20]:
+                one = sent[event]
+                at = f"{one.at - self.began:.3f}"
+                lines.append(f"{what}: {one.values} from {one.host} to {host}, number {event.sequence}, sent at {at}")
+        return "\n".join(lines)
+
     def close(self) -> None:
         """No subscription is left."""
         for host, name in list(self.wishes):

@@ -11,7 +11,8 @@ import pytest
 
 from plerion.experiments.live import LiveError
 from plerion.topology import Port
-from tests.ovs.network import LEASE_SECONDS, Scene
+from tests.ovs.network import LEASE_SECONDS, RATE, Scene
+from tests.ovs.witness import IN_FLIGHT_SECONDS
 
 RECOVERY_SECONDS = 5.0  # for the network to go round what failed
 
@@ -27,8 +28,20 @@ def from_ready_on_every_event_comes_once_until_it_is_withdrawn(scene: Scene) -> 
         for host in scene.subscribers:
             counted.append(scene.unsubscribe(host, "low"))
             scene.steady(0.2)
-    assert scene.verdict().fine, scene.verdict()
+    assert scene.verdict().fine, scene.story()
     assert all(counts["wanted"] > 0 and counts["doubles"] == 0 for counts in counted), counted
+
+
+def a_first_event_after_ready_is_never_missed(scene: Scene) -> None:
+    """Open vSwitch answers a barrier some milliseconds before its cache is right; *ready* has to wait for that."""
+    watching, asking = scene.subscribers[:2]
+    scene.subscribe(watching, "all", 0, 255)
+    with scene.traffic(2 * RATE):
+        for _ in range(12):
+            scene.subscribe(asking, "again", 0, 255)
+            scene.steady(IN_FLIGHT_SECONDS + 0.03)
+            scene.unsubscribe(asking, "again")
+    assert scene.verdict().fine, scene.story()
 
 
 def what_the_sdk_counts_is_what_the_witness_saw(scene: Scene) -> None:
@@ -57,9 +70,9 @@ def a_host_that_died_is_withdrawn_after_its_lease_and_nobody_else_notices(scene:
         scene.steady(0.3)
     wish = scene.wishes.pop((dying, "all"))
     scene.ended.append(wish._replace(withdrawn=died, gone=withdrawn))
-    assert LEASE_SECONDS / 2 < withdrawn - died < LEASE_SECONDS + 3, withdrawn - died
-    assert scene.verdict().fine, scene.verdict()
     scene.join(dying)
+    assert LEASE_SECONDS / 2 < withdrawn - died < LEASE_SECONDS + 3, withdrawn - died
+    assert scene.verdict().fine, scene.story()
 
 
 def a_cut_link_is_gone_round_and_a_healed_one_does_no_harm(scene: Scene) -> None:
@@ -78,7 +91,7 @@ def a_cut_link_is_gone_round_and_a_healed_one_does_no_harm(scene: Scene) -> None
             scene.net.lab.heal(port)
             scene.net.until("the link is used again", lambda: not _links_down(scene) and _in_step(scene))
         scene.steady(0.6)
-    assert scene.verdict().fine, (port, scene.verdict())
+    assert scene.verdict().fine, f"{port}: {scene.story()}"
     assert scene.verdict().due > 1_000, scene.verdict()
 
 
@@ -97,7 +110,7 @@ def a_switch_that_restarts_with_empty_tables_is_filled_again(scene: Scene) -> No
             scene.net.until_ready()
             scene.net.until("its links are used again", lambda: not _links_down(scene) and _in_step(scene))
         scene.steady(0.6)
-    assert scene.verdict().fine, (switch, scene.verdict())
+    assert scene.verdict().fine, f"{switch}: {scene.story()}"
 
 
 def a_controller_killed_at_any_moment_costs_no_event_and_no_subscription(scene: Scene) -> None:
@@ -119,7 +132,7 @@ def a_controller_killed_at_any_moment_costs_no_event_and_no_subscription(scene: 
             scene.wishes[host, f"life{life}"] = wish._replace(ready=told["at_ns"] / 1e9)
             scene.net.until_ready()
         scene.steady(0.3)
-    assert scene.verdict().fine, (moment, scene.verdict())
+    assert scene.verdict().fine, f"{moment}: {scene.story()}"
     for host in scene.subscribers:
         joins = scene.guests[host].ask("counts")["joins"]
         assert joins == 1, f"{host} had to join {joins} times: its session was forgotten"
@@ -139,7 +152,7 @@ def a_full_table_refuses_who_does_not_fit_and_disturbs_nobody(scene: Scene) -> N
         scene.net.lab.set_table_limit(switch, None)
         scene.subscribe(asking, "jagged", 1, 254)
         scene.steady(0.3)
-    assert scene.verdict().fine, scene.verdict()
+    assert scene.verdict().fine, scene.story()
     assert _subscribed(scene, asking) == 2
 
 
@@ -147,7 +160,12 @@ def what_nobody_advertised_is_dropped_where_it_enters_and_counted(scene: Scene) 
     host, other = scene.subscribers[:2]
     scene.subscribe(other, "all", 0, 255)
     place = scene.net.topology.attachment(host)  # type: ignore[arg-type]  # as above
-    before = scene.net.asked("/v1/statistics")[place.node]["refused"].get(str(place.number), 0)
+
+    def refused() -> int:
+        count: int = scene.net.asked("/v1/statistics")[place.node]["refused"].get(str(place.number), 0)
+        return count
+
+    before = refused()
     count = scene.witness.count()
     sends = (
         "import socket; s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM);"
@@ -158,8 +176,8 @@ def what_nobody_advertised_is_dropped_where_it_enters_and_counted(scene: Scene) 
     scene.net.lab.exec(host, ["python3", "-c", sends], check=True)
     scene.quiet()
     assert scene.witness.count() == count + 100, "seen where they were sent, and nowhere else"
-    after = scene.net.asked("/v1/statistics")[place.node]["refused"][str(place.number)]
-    assert after == before + 100
+    # Open vSwitch adds what its cache counted to its tables twice a second.
+    scene.net.until("all of them are counted", lambda: refused() == before + 100, 5.0)
 
 
 def covers_are_coarsened_where_the_room_is_known_and_nothing_is_lost(scene: Scene) -> None:
@@ -174,8 +192,8 @@ def covers_are_coarsened_where_the_room_is_known_and_nothing_is_lost(scene: Scen
             scene.subscribe(host, "jagged", 1 + 2 * number, 254 - 4 * number)
         scene.steady(0.8)
     verdict = scene.verdict()
-    assert not verdict.lost, verdict
-    assert not verdict.doubled, verdict
+    assert not verdict.lost, scene.story()
+    assert not verdict.doubled, scene.story()
     assert verdict.unasked, "covers this coarse let through what nobody asked for"
     for switch in scene.net.topology.switches:
         assert _held(scene, switch) <= room + 1, switch  # and the entry that drops the rest
@@ -183,6 +201,7 @@ def covers_are_coarsened_where_the_room_is_known_and_nothing_is_lost(scene: Scen
 
 LAWS: list[Callable[[Scene], None]] = [
     from_ready_on_every_event_comes_once_until_it_is_withdrawn,
+    a_first_event_after_ready_is_never_missed,
     what_the_sdk_counts_is_what_the_witness_saw,
     a_host_that_died_is_withdrawn_after_its_lease_and_nobody_else_notices,
     a_cut_link_is_gone_round_and_a_healed_one_does_no_harm,
@@ -195,19 +214,23 @@ LAWS: list[Callable[[Scene], None]] = [
 
 
 def _crossed(scene: Scene) -> list[Port]:
-    """Ports between switches that an event for all subscribers leaves by, in its order."""
-    body = {"publisher": scene.publishers[0], "event": {"x": 200}}
-    (journey,) = scene.net.asked("/v1/trace", body)["journeys"]
-    switches = set(scene.net.topology.switches)
-    ports = [(hop["switch"], out) for hop in journey["hops"] for out in hop["out"]]
-    return [Port(switch, out["port"]) for switch, out in ports if out["to"] in switches]
+    """Ports between switches that events for all subscribers leave by, on the way of each publisher."""
+    switches, found = set(scene.net.topology.switches), []
+    for host in scene.publishers:
+        body = {"publisher": host, "event": {"x": 200}}
+        (journey,) = scene.net.asked("/v1/trace", body)["journeys"]
+        ports = [(hop["switch"], out) for hop in journey["hops"] for out in hop["out"]]
+        found += [Port(switch, out["port"]) for switch, out in ports if out["to"] in switches]
+    return found
 
 
 def _transit(scene: Scene) -> str:
-    """A switch that events cross and where none of our hosts is."""
+    """A switch that events cross, where none of our hosts is, and that others can stand in for."""
     hosts = [*scene.publishers, *scene.subscribers]
-    homes = {scene.net.topology.attachment(host).node for host in hosts}  # type: ignore[arg-type]  # as above
-    return next(port.node for port in _crossed(scene) if port.node not in homes)
+    network = scene.net.topology
+    homes = {network.attachment(host).node for host in hosts}  # type: ignore[arg-type]  # a HostId is a str
+    crossed = [port.node for port in _crossed(scene) if port.node not in homes]
+    return next(node for node in crossed if len(network.without([node], []).components()) == 1)  # type: ignore[list-item]  # as above
 
 
 def _links_down(scene: Scene) -> list[str]:

@@ -26,9 +26,7 @@ _OUTGOING = 4
 _ALL = 0x0003
 _STAMP = 35  # SO_TIMESTAMPNS
 _SO_RCVBUFFORCE = 33
-IN_FLIGHT_SECONDS = (
-    0.25  # an event that was sent before a path stood may still be on its way to where it begins
-)
+IN_FLIGHT_SECONDS = 0.1  # that an event may be on its way
 
 
 class EventId(NamedTuple):
@@ -142,12 +140,13 @@ class Wish(NamedTuple):
     gone: float = inf
 
     def wants(self, event: Seen) -> bool:
-        """Whether the event must come: it was sent while the wish was in force."""
-        return self.ready <= event.at <= self.withdrawn and self._fits(event)
+        """Whether the event must come: it was sent while the wish was in force, and not just before its end."""
+        return self.ready <= event.at <= self.withdrawn - IN_FLIGHT_SECONDS and self._fits(event)
 
     def allows(self, event: Seen) -> bool:
-        """Whether it may come: it was sent before the wish was gone, and may have been on its way when it was made."""
-        return self.asked - IN_FLIGHT_SECONDS <= event.at <= self.gone and self._fits(event)
+        """Whether it may come: it was sent not long before the wish was made, nor long after it was gone."""
+        since, until = self.asked - IN_FLIGHT_SECONDS, self.gone + IN_FLIGHT_SECONDS
+        return since <= event.at <= until and self._fits(event)
 
     def _fits(self, event: Seen) -> bool:
         value = event.values[0]

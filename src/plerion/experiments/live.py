@@ -29,6 +29,7 @@ from plerion.lab import Lab
 from plerion.topology.graph import Topology
 
 SECONDS = 30.0  # for anything that should take less than one
+START_SECONDS = 180.0  # for a program that may have its kernels to compile first
 _PORTS = range(20_000, 32_000)  # below those that the kernel gives to whoever connects
 
 
@@ -47,11 +48,12 @@ class GuestProcess:
         self._answers: dict[int, dict[str, Any]] = {}
         self._news = Condition()
         self._ended = False
-        Thread(target=self._listen, args=(process.stdout,), daemon=True).start()
+        self._listener = Thread(target=self._listen, args=(process.stdout,), daemon=True)
+        self._listener.start()
 
     def joined(self) -> dict[str, Any]:
         """Waits until it is in the network; says as which host, and under which name it publishes."""
-        return self.answer(0)
+        return self.answer(0, START_SECONDS)
 
     def send(self, do: str, **words: object) -> int:
         """Asks, and does not wait; `answer` takes the number."""
@@ -76,22 +78,31 @@ class GuestProcess:
     def kill(self) -> None:
         """The host's program dies without a word."""
         self.process.kill()
-        self.process.wait()
+        self._close()
 
     def leave(self) -> None:
+        """It withdraws what it asked for, and ends."""
         with suppress(OSError):
             self._stdin.close()
         try:
             self.process.wait(10)
         except subprocess.TimeoutExpired:
-            self.kill()
+            self.process.kill()
+        self._close()
+
+    def _close(self) -> None:
+        self.process.wait()
+        self._listener.join()
+        with suppress(OSError):  # what was written last may have nobody to read it
+            self._stdin.close()
 
     def _listen(self, lines: IO[str]) -> None:
-        for line in lines:
-            found = json.loads(line)
-            with self._news:
-                self._answers[found.pop("number")] = found
-                self._news.notify_all()
+        with lines:
+            for line in lines:
+                found = json.loads(line)
+                with self._news:
+                    self._answers[found.pop("number")] = found
+                    self._news.notify_all()
         with self._news:
             self._ended = True
             self._news.notify_all()
@@ -193,7 +204,7 @@ class LiveNetwork:
         except (URLError, OSError) as error:
             raise LiveError(f"the controller does not answer: {error}") from None
 
-    def until_ready(self, seconds: float = SECONDS) -> None:
+    def until_ready(self, seconds: float = START_SECONDS) -> None:
         """Returns when every switch is connected and holds what it should."""
         self.until("every switch is in step", lambda: self.asked("/readyz").get("ready"), seconds)
 
