@@ -23,7 +23,7 @@ def bridge(old: NetworkState, new: NetworkState, topology: Topology, options: Op
     plan = Plan("bridge", old, final, (), 0)
     detour = _detour(plan, topology)
     notice = Notice(Sending(Side.NEW, final.stamp), plan.publishers)
-    wait = drain_seconds(paths(old, topology), options.delays)
+    wait = drain_seconds([paths(old, topology), paths(final, topology)], options.delays)
     rounds = [
         Round("publishers over the controller", added(detour), None, wait),
         *replaced(old, final, notice, wait),

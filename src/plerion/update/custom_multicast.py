@@ -34,7 +34,7 @@ def custom_multicast(old: NetworkState, new: NetworkState, topology: Topology, o
     wide = joined([_wide(ways, cell, old.stamp, alone=len(cells) == 1) for cell in cells])
     plan = Plan("custom-multicast", old, final, (), 0)
     notice = Notice(Sending(Side.NEW, final.stamp), plan.publishers)
-    wait = drain_seconds(ways[0], options.delays)
+    wait = drain_seconds(ways, options.delays)
     number = old.tables.fabric.switch_number
     over = [
         Round(f"narrow {switch}", removed(wide[wide.switch == number[switch]]))

@@ -80,19 +80,19 @@ def customised_versioning(old: NetworkState, new: NetworkState, topology: Topolo
     untagging = changes(old.forwarding(Side.OLD), made.old)
     rest = joined([_at(made.old, np.concatenate((kinds.apart, made.border))), _at(made.union, kinds.same)])
     gone, come = swapped(rest, made.new)
-    waits = [drain_seconds(ways, options.delays) for ways in (before, after)]
+    wait = drain_seconds([before, after], options.delays)
     both = _retabled(made.old, made.union, kinds.same)
     rounds = [
         Round("untag before hosts", untagging),
-        Round("4-6: tag as old", tagged(old, ANY, OLD_VLAN), None, waits[0]),
+        Round("4-6: tag as old", tagged(old, ANY, OLD_VLAN), None, wait),
         Round("7, 8, 10: widen where the trees part", added(joined([made.wide_old, made.lifted]))),
         Round("8: remove what is widened", removed(_at(made.old, made.inner))),
         Round("11: unite where the trees agree", both),
-        Round("12: tag as new", tagged(old, OLD_VLAN, NEW_VLAN), None, waits[0]),
+        Round("12: tag as new", tagged(old, OLD_VLAN, NEW_VLAN), None, wait),
         Round("13: widen where the trees agree", Changes(made.wide_old, made.wide_same)),
         Round("13: remove the old trees", gone),
         Round("13, 14: add the new trees, for all", come),
-        Round("15: tag no more", tagged(old, NEW_VLAN, ANY), None, waits[1]),
+        Round("15: tag no more", tagged(old, NEW_VLAN, ANY), None, wait),
         Round("14, 15: tags mean nothing", _plain(made, final)),
     ]
     return Plan("customised-versioning", old, final, steps(rounds), len(steps(rounds[:6])))

@@ -24,7 +24,7 @@ def ip_multicast(old: NetworkState, new: NetworkState, topology: Topology, optio
     cells = regions([ways])
     plan = Plan("ip-multicast", old, final, (), 0)
     groups = joined([_members(ways, cells), _admitted(plan, topology)])
-    wait = drain_seconds(ways, options.delays)
+    wait = drain_seconds([ways, paths(final, topology)], options.delays)
     to_groups = Notice(Sending(Side.OLD, old.stamp, tuple(cells)), plan.publishers)
     to_contents = Notice(Sending(Side.NEW, final.stamp), plan.publishers)
     rounds = [

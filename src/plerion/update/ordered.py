@@ -36,7 +36,7 @@ def ordered(old: NetworkState, new: NetworkState, topology: Topology, options: O
     after = _one_by_one("trim" if making else "give", between, standing(final, Side.NEW), outward[::-1])
     plan = Plan("ordered", old, final, (), 0)
     notice = Notice(Sending(Side.NEW, final.stamp), plan.publishers)
-    wait = drain_seconds(paths(old, topology), options.delays)
+    wait = drain_seconds([paths(old, topology), paths(final, topology)], options.delays)
     turn = Round("publishers move", no_changes(old.tables.fabric), notice, wait)
     before = list(steps(before))
     return Plan("ordered", old, final, steps([*before, turn, *after]), len(before) + 1)

@@ -143,8 +143,16 @@ def _cables(fabric: Fabric, used: Flags) -> Iterator[tuple[int, int]]:
             yield slot, peer
 
 
-def drain_seconds(ways: Paths, delays: Delays) -> float:
-    """How long the last event that entered may still be on its way: the longest path of any region, with a margin."""
+def drain_seconds(ways: Sequence[Paths], delays: Delays) -> float:
+    """How long the last event may still be on its way in any of the states, with a margin.
+
+    A plan that leads forward waits for events of the old state, one that leads back for those of the new one.
+    """
+    return max(_drain_seconds(one, delays) for one in ways)
+
+
+def _drain_seconds(ways: Paths, delays: Delays) -> float:
+    """The longest path of any region."""
     fabric = ways.fabric
     topology = fabric.topology
     latency = np.full(len(fabric.port), delays.link_seconds)

@@ -27,7 +27,7 @@ def two_phase(
     """
     plan = Plan(strategy, old, new, (), 1)
     notice = Notice(Sending(Side.NEW, new.stamp), plan.publishers)
-    wait = drain_seconds(paths(old, topology), options.delays)
+    wait = drain_seconds([paths(old, topology), paths(new, topology)], options.delays)
     more = [] if guard is None else [guard]
     arriving = joined([standing(new, Side.NEW), *more])
     leaving = joined([standing(old, Side.OLD), *more])

@@ -32,16 +32,17 @@ def tree_versioning(old: NetworkState, new: NetworkState, topology: Topology, op
         [forwarding(new.tables, Side.NEW, stamp), guard(fabric, np.arange(fabric.switches), stamp)]
     )
     gone, come = swapped(old.forwarding(Side.OLD), final.forwarding(Side.NEW))
+    wait = drain_seconds([paths(old, topology), paths(final, topology)], options.delays)
     rounds = [
         Round("add the new trees, for tagged events", added(lifted)),
-        Round("tag", tagged(old, ANY, NEW_VLAN), None, drain_seconds(paths(old, topology), options.delays)),
+        Round("tag", tagged(old, ANY, NEW_VLAN), None, wait),
         Round("remove the old trees", gone),
         Round("add the new trees, for all", come),
         Round(
             "tag no more",
             tagged(old, NEW_VLAN, ANY),
             None,
-            drain_seconds(paths(final, topology), options.delays),
+            wait,
         ),
         Round("remove what was for tagged events", removed(lifted)),
     ]
