@@ -48,7 +48,7 @@ requests: st.SearchStrategy[control.Request] = st.one_of(
     st.builds(control.Unadvertise, wholes, sessions, names),
     st.builds(control.Subscribe, wholes, sessions, names, texts),
     st.builds(control.Unsubscribe, wholes, sessions, names),
-    st.builds(control.KeepAlive, wholes, sessions),
+    st.builds(control.KeepAlive, wholes, sessions, st.none() | st.builds(control.Report, *[wholes] * 5)),
     st.builds(control.Leave, wholes, sessions),
 )
 replies: st.SearchStrategy[control.Reply] = st.one_of(

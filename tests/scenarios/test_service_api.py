@@ -20,7 +20,8 @@ from plerion.controller.config import Listen, TlsFiles, Token
 from plerion.controller.listener import Impatient
 from plerion.controller.run import Service
 from plerion.topology import SwitchId
-from tests.scenarios.service_scene import config, network_of, serving
+from plerion.wire.control import KeepAlive, Leave, Report
+from tests.scenarios.service_scene import Host, config, network_of, serving
 from tests.scenarios.simulated_network import until
 
 TOKENS = tuple(
@@ -101,6 +102,28 @@ def test_the_network_is_shown_as_it_is(tmp_path: Path) -> None:
             assert 'plerion_answer_seconds_count{outcome="ready"} 2.0' in text
             assert "/v1/subscriptions" in (await client.get("/openapi.json")).json()["paths"]
             assert (await client.post("/v1/resync")).json() == {"changes": 0}
+
+    asyncio.run(scene())
+
+
+def test_what_sessions_count_is_shown_until_they_are_gone(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with api(tmp_path) as (service, client):
+            host = Host(service, "h3")
+            await host.join()
+            await host.ask(host.subscribe("q", "x < 9"))
+            for report in (Report(0, 5, 1), Report(2, 9, 3, 1, 4)):
+                await host.ask(KeepAlive(next(host.numbers), host.session, report))
+            (shown,) = (await client.get("/v1/sessions")).json()["sessions"]
+            assert shown == {
+                "host": "h3", "session": host.session, "subscriptions": 1, "advertisements": 0, "published": 2,
+                "received": 9, "false_positives": 3, "doubles": 1, "dropped": 4, "wanted": 6,
+            }  # fmt: skip
+            text = (await client.get("/metrics")).text
+            assert 'plerion_host_false_positives{host="h3"} 3.0' in text.splitlines()
+            await host.ask(Leave(next(host.numbers), host.session))
+            assert (await client.get("/v1/sessions")).json() == {"sessions": []}
+            assert not service.inband.desk.reports
 
     asyncio.run(scene())
 

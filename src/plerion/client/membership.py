@@ -18,7 +18,7 @@ from plerion.client.errors import AdvertisementRefused, ClientError, JoinRefused
 from plerion.client.place import Place
 from plerion.content.errors import ContentError
 from plerion.wire import control
-from plerion.wire.control import Notice, Part, Ready, Refused, Reply, Request, Unknown, Welcome
+from plerion.wire.control import Notice, Part, Ready, Refused, Reply, Report, Request, Unknown, Welcome
 from plerion.wire.description import Description, digest, unpack
 
 WishKind = Literal["advertise", "subscribe"]
@@ -48,12 +48,13 @@ class Membership:
         deadline_seconds: float,
         described: Callable[[Description], None],
         refused: Callable[[Wish, ClientError], None],
+        report: Callable[[], Report],
     ) -> None:
         self.session = secrets.token_hex(8)
         self.host = ""
         self.joins = 0
         self._lease_seconds, self._deadline = lease_seconds, deadline_seconds
-        self._described, self._refused = described, refused
+        self._described, self._refused, self._report = described, refused, report
         self._digest = ""
         self._wishes: dict[Wish, str] = {}
         self._turn = asyncio.Lock()
@@ -165,7 +166,7 @@ class Membership:
         while True:
             await asyncio.sleep(self._lease_seconds / 3)
             try:
-                await self._ask(lambda number: control.KeepAlive(number, self.session))
+                await self._ask(lambda number: control.KeepAlive(number, self.session, self._report()))
             except ContentError as error:
                 # Paths stay in the switches while the controller is away, so events still flow: go on trying.
                 log.warning("keep-alive: %s", error.what)

@@ -48,6 +48,7 @@ from plerion.content.parse import parse
 from plerion.content.schema import Schema
 from plerion.index.encode import encode
 from plerion.matching.bitset import BitsetMatcher
+from plerion.wire.control import Report
 from plerion.wire.description import Description
 
 QUEUE: Final = 10_000
@@ -75,7 +76,9 @@ class Session:
         self._log, self._log_rate = log, log_rate
         self._logbook: Logbook | None = None
         self._intake: Intake | None = None
-        self._membership = Membership(lease_seconds, deadline_seconds, self._described, self._refused)
+        self._membership = Membership(
+            lease_seconds, deadline_seconds, self._described, self._refused, self._report
+        )
         self._names = count(1)
         self._last_sent = 0.0
         self._advertised: dict[str, Filter] = {}
@@ -251,6 +254,12 @@ class Session:
         elif self._intake is not None and name in self._intake.subscriptions:
             self._intake.subscriptions[name].end(error)
             self._intake.forget(name)
+
+    def _report(self) -> Report:
+        """What the controller is told with each sign of life."""
+        counted = self.totals
+        names = (self.published, counted.received, counted.false_positives, counted.doubles, self.dropped)
+        return Report(*names)
 
     def _admit(self) -> None:
         parts = [bounds(boxes(filter), filter.schema) for filter in self._advertised.values()]

@@ -159,6 +159,11 @@ def _network(app: FastAPI, service: Service) -> None:
     async def statistics() -> dict[str, Any]:
         return {switch: views.counters(found) for switch, found in (await service.statistics()).items()}
 
+    @app.get("/v1/sessions", dependencies=reader, tags=["network"])
+    async def sessions() -> dict[str, Any]:
+        """Who is there, and what each last said that it published and received."""
+        return {"sessions": views.sessions(service)}
+
     @app.post("/v1/trace", dependencies=reader, tags=["network"])
     async def trace(asked: TracedEvent) -> JsonValue:
         return views.trace(service, asked.publisher, asked.event)

@@ -26,6 +26,7 @@ from plerion.wire.control import (
     Part,
     Ready,
     Reply,
+    Report,
     Request,
     Subscribe,
     Unadvertise,
@@ -85,6 +86,7 @@ class Desk:
         self.quotas = quotas
         self.holdings = Holdings(quotas)
         self.tally = DeskTally()
+        self.reports: dict[Session, Report] = {}  # what the sessions with a lease last said of themselves
         self._pace = Pace(quotas.requests_per_second)
         self._refusals = Pace(REFUSALS_PER_SECOND)
         self._told: dict[HostId, _Told] = {}
@@ -143,6 +145,8 @@ class Desk:
         """What must be withdrawn because who asked for it gave no sign of life."""
         gone = self.leases.expired(now)
         self.tally.expired += len(gone)
+        for session in gone:
+            self.reports.pop(session, None)
         return [withdrawal for session in gone for withdrawal in self._withdrawals(session)]
 
     def _settle(self, work: Work, failed: bool) -> None:
@@ -173,8 +177,11 @@ class Desk:
             case Leave():
                 withdrawn = tuple(self._withdrawals(session))
                 self.leases.close(session)
+                self.reports.pop(session, None)
                 return Work(session, request, withdrawn) if withdrawn else Ready(request.number)
             case KeepAlive():
+                if request.report is not None:
+                    self.reports[session] = request.report
                 return Ready(request.number)
 
     def _welcome(self, session: Session, request: Join, now: float) -> Reply:

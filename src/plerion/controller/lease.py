@@ -8,7 +8,7 @@ session stands for an operator, whose interests last until they are withdrawn. T
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from plerion.topology.graph import HostId
@@ -53,6 +53,9 @@ class Leases:
 
     def __contains__(self, session: Session) -> bool:
         return session in self._leases
+
+    def __iter__(self) -> Iterator[Session]:
+        return iter(self._leases)
 
     def of_host(self, host: HostId) -> int:
         """How many sessions the host has."""

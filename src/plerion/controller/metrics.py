@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from plerion.controller.lease import Session
 from plerion.controller.service import Answer
 from plerion.southbound.openflow.events import SwitchStatistics
 from plerion.topology.graph import SwitchId
+from plerion.wire.control import Report
 
 if TYPE_CHECKING:
     from plerion.controller.run import Service
@@ -87,6 +90,7 @@ class Metrics:
         yield _counter("plerion_sessions_expired", "Sessions that gave no sign of life.", desk.tally.expired)
         yield _counter("plerion_requests", "Control messages of hosts.", desk.tally.requests)
         yield _counter("plerion_replies", "Replies to hosts.", inband.replies)
+        yield from _reported(desk.reports)
         refused = CounterMetricFamily(
             "plerion_requests_refused", "Control messages that were not served.", labels=["why"]
         )
@@ -137,6 +141,24 @@ class Metrics:
                 received.add_metric([switch, str(counters.number)], counters.received)
                 sent.add_metric([switch, str(counters.number)], counters.sent)
         yield from (refused, received, sent, unwanted)
+
+
+def _reported(reports: Mapping[Session, Report]) -> Iterator[Metric]:
+    """What sessions say of themselves, added up by host; a session that ends takes its share with it."""
+    for name, meaning in {
+        "published": "Events that sessions of the host sent.",
+        "received": "Events that reached them.",
+        "false_positives": "Those of them that nobody there asked for.",
+        "doubles": "Events that reached them again.",
+        "dropped": "Events that they had no room for.",
+    }.items():
+        metric = GaugeMetricFamily(f"plerion_host_{name}", meaning, labels=["host"])
+        hosts: Counter[str] = Counter()
+        for session, report in reports.items():
+            hosts[session.host] += getattr(report, name)
+        for host, count in sorted(hosts.items()):
+            metric.add_metric([host], count)
+        yield metric
 
 
 def _gauge(name: str, meaning: str, value: float) -> Metric:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from math import isinf
 from typing import Any
@@ -15,6 +16,7 @@ from plerion.content.read import Interests
 from plerion.controller.deploy import Deployment
 from plerion.controller.explain import explain
 from plerion.controller.inputs import Advertise, Subscribe
+from plerion.controller.lease import Session, session_of
 from plerion.controller.run import Service
 from plerion.controller.state import State
 from plerion.controller.step import regions
@@ -25,6 +27,7 @@ from plerion.index.dz import Dz
 from plerion.index.words import cut_keys
 from plerion.southbound.openflow.events import SwitchStatistics
 from plerion.topology.graph import HostId, SwitchId
+from plerion.wire.control import Report
 
 
 def interest(one: Subscribe | Advertise) -> dict[str, Any]:
@@ -99,6 +102,29 @@ def counters(found: SwitchStatistics) -> dict[str, Any]:
         "strangers": found.strangers,
         "unwanted": found.unwanted,
     }
+
+
+def sessions(service: Service) -> list[dict[str, Any]]:
+    """Each session of a host: what it asks for, and what it last said that it counted."""
+    desk = service.inband.desk
+    held = {kind: _by_session(every.values()) for kind, every in _interests(service.controller.state)}
+    found = []
+    for session in sorted(desk.leases):
+        report = desk.reports.get(session, Report())
+        counted = {name: getattr(report, name) for name in Report.__struct_fields__}
+        sizes = {kind: count[session] for kind, count in held.items()}
+        wanted = {"wanted": report.received - report.false_positives}
+        found.append({"host": session.host, "session": session.name, **sizes, **counted, **wanted})
+    return found
+
+
+def _interests(state: State) -> list[tuple[str, Mapping[str, Subscribe | Advertise]]]:
+    return [("subscriptions", state.subscriptions), ("advertisements", state.advertisements)]
+
+
+def _by_session(every: Iterable[Subscribe | Advertise]) -> Counter[Session]:
+    found = (session_of(one.id, one.host) for one in every)
+    return Counter(session for session in found if session is not None)
 
 
 def trace(service: Service, publisher: str, event: dict[str, float | str | None]) -> dict[str, Any]:

@@ -83,8 +83,20 @@ class Unsubscribe(_Request, frozen=True, tag=str.lower):
     name: Name
 
 
+class Report(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
+    """What a session counted since it began, each event once; `doubles` and `dropped` come on top of `received`."""
+
+    published: Number = 0
+    received: Number = 0
+    false_positives: Number = 0
+    doubles: Number = 0
+    dropped: Number = 0
+
+
 class KeepAlive(_Request, frozen=True, tag=str.lower):
-    """I am still here."""
+    """I am still here, and this is what I have counted."""
+
+    report: Report | None = None
 
 
 class Leave(_Request, frozen=True, tag=str.lower):
