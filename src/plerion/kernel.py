@@ -84,4 +84,5 @@ def lean(function: Callable[P, R]) -> Callable[P, R]:
     For what is called millions of times: each call would else count up and down every array of every tuple it gets, and
     atomically at that, which took two thirds of the time of covers.
     """
-    return cast(Callable[P, R], njit(cache=True, nogil=True, _nrt=False)(function))
+    compiled = njit(cache=True, nogil=True, _nrt=False)  # type: ignore[call-overload]  # numba's types leave it out
+    return cast(Callable[P, R], compiled(function))

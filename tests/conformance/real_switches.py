@@ -34,7 +34,8 @@ class RealSwitches:
         if fabric.topology not in self._made:
             self._made[fabric.topology] = await self._connected(fabric.topology)
         southbound, bridges = self._made[fabric.topology]
-        await asyncio.to_thread(self._empty, bridges)  # the loop goes on answering, or switches would be given up
+        # In a thread: the loop goes on answering, or it would give its switches up.
+        await asyncio.to_thread(self._empty, bridges)
         return southbound
 
     def _empty(self, bridges: list[str]) -> None:

@@ -41,7 +41,9 @@ class Cluster:
 
     def __post_init__(self) -> None:
         if self.share is not None and not 0 < self.share <= 1:
-            raise ContentIndexError(f"a cluster has a share above 0 and up to 1 of the events, not {self.share}")
+            raise ContentIndexError(
+                f"a cluster has a share above 0 and up to 1 of the events, not {self.share}"
+            )
         if self.length > MAX_LENGTH:
             raise ContentIndexError(
                 f"a code has at most {MAX_LENGTH} bits, not {self.length}: use fewer bits"
