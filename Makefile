@@ -1,12 +1,12 @@
 # `make help` lists what can be done here. Every target sets up what it needs (tools/setup).
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check lint bench reproduce docs lock clean
+.PHONY: help demo test check lint bench nightly reproduce docs lock clean
 
 BIN := .venv/bin
 READY := .venv/.ready
 
-# Where `make demo` forwards events; this release has the embedded emulator.
+# Where `make demo` forwards events: the embedded emulator, or ovs for Open vSwitch (as root).
 DATAPLANE ?= emulator
 export DATAPLANE
 
@@ -17,7 +17,8 @@ help: ## Show this list
 	@echo
 	@echo 'Needs Python 3.11 or later, git and make; the rest is fetched on first use.'
 
-demo: $(READY) ## Watch a fat-tree network deliver real weather events (about a minute)
+demo: $(READY) ## Watch a fat-tree network deliver real weather events (about a minute; DATAPLANE=ovs for real switches)
+	@if [ "$(DATAPLANE)" = ovs ]; then tools/setup --system ovs; fi
 	@$(BIN)/plerion demo
 
 test: ## Run the linters and every test, those against Open vSwitch included (under 15 minutes)
@@ -42,6 +43,9 @@ lint: $(READY) ## Run ruff, mypy --strict and import-linter
 
 bench: $(READY) ## Measure the hot paths and compare with what they must reach
 	@$(BIN)/plerion bench
+
+nightly: $(READY) ## Check the promises of every update strategy on 10,000 random networks (half an hour)
+	@$(BIN)/plerion simulate --seed 1000 --runs 10000
 
 reproduce: $(READY) ## Compute the papers' figures again into figures/ (long; SCALE=0.2 for less, DATA= the real data)
 	@$(BIN)/plerion reproduce --scale $(or $(SCALE),1) $(if $(DATA),--data $(DATA))
