@@ -114,12 +114,16 @@ class Scene:
         lines += [f"disturbed {a - self.began:.3f} to {b - self.began:.3f}" for a, b in self.disturbed]
         for wish in [*self.wishes.values(), *self.ended]:
             times = [f"{at - self.began:.3f}" for at in wish[3:]]
-            lines.append(f"{wish.host} wants {wish.first} to {wish.last}: asked, ready, withdrawn, gone {times}")
+            lines.append(
+                f"{wish.host} wants {wish.first} to {wish.last}: asked, ready, withdrawn, gone {times}"
+            )
         for what in ("lost", "doubled", "unasked"):
             for host, event in getattr(found, what)[:20]:
                 one = sent[event]
                 at = f"{one.at - self.began:.3f}"
-                lines.append(f"{what}: {one.values} from {one.host} to {host}, number {event.sequence}, sent at {at}")
+                lines.append(
+                    f"{what}: {one.values} from {one.host} to {host}, number {event.sequence}, sent at {at}"
+                )
         return "\n".join(lines)
 
     def close(self) -> None:
