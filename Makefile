@@ -6,7 +6,7 @@
 BIN := .venv/bin
 READY := .venv/.ready
 
-# Where `make demo` forwards events: the embedded emulator, or ovs for Open vSwitch (as root).
+# Where `make demo` forwards events; this release has the embedded emulator.
 DATAPLANE ?= emulator
 export DATAPLANE
 
@@ -17,8 +17,7 @@ help: ## Show this list
 	@echo
 	@echo 'Needs Python 3.11 or later, git and make; the rest is fetched on first use.'
 
-demo: $(READY) ## Watch a fat-tree network deliver real weather events (about a minute; DATAPLANE=ovs for real switches)
-	@if [ "$(DATAPLANE)" = ovs ]; then tools/setup --system ovs; fi
+demo: $(READY) ## Watch a fat-tree network deliver real weather events (about a minute)
 	@$(BIN)/plerion demo
 
 test: ## Run the linters and every test, those against Open vSwitch included (under 15 minutes)
