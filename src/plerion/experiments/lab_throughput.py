@@ -31,7 +31,7 @@ from plerion.lab import Lab
 from plerion.southbound.openflow.driver import OpenFlowSouthbound
 from plerion.topology.graph import HostId, SwitchId
 
-RATES: Final = (500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000)
+RATES: Final = (500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000)
 SUBSCRIPTIONS: Final = 1_000
 SECONDS: Final = 4.0
 QUIET_SECONDS: Final = 0.5  # without a packet: then no more come
@@ -46,11 +46,11 @@ _fork = get_context("fork")  # sockets of other namespaces cannot be opened agai
 class Passage:
     """Events that one publisher sent in `seconds`, and the copies of them: wanted, sent to hosts, received there."""
 
-    events: int
-    seconds: float
-    wanted: int
-    left: int
-    received: int
+    events: int = 0
+    seconds: float = 1.0
+    wanted: int = 0
+    left: int = 0
+    received: int = 0
 
     @property
     def lost(self) -> float:
