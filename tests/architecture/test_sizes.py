@@ -21,6 +21,7 @@ EARNED: Mapping[str, tuple[int, str]] = {
         "a line an option, which is how the command line library wants them",
     ),
     "cli/index.py::build": (68, "a line an option"),
+    "cli/trace.py::trace": (38, "a line an option"),
     "cli/verify.py::verify": (34, "a line an option"),
 }
 

@@ -21,6 +21,7 @@ VERBS = {
     "check": "Check a controller's configuration, with line and column of what is wrong.",
     "up": "Run the controller.",
     "flows": "Show the entries of the switches of a running controller.",
+    "top": "Watch the switches and sessions of a running controller.",
     "pub": "Publish events from this host.",
     "sub": "Receive on this host what a filter matches.",
     "log": "Fill an event log from files, and see what it holds.",

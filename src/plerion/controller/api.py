@@ -70,6 +70,7 @@ def application(service: Service) -> FastAPI:
     _interests(app, service, "subscriptions", inputs.Subscribe, inputs.Unsubscribe)
     _interests(app, service, "advertisements", inputs.Advertise, inputs.Unadvertise)
     _network(app, service)
+    _sessions(app, service)
     _health(app, service, metrics)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(StarletteHTTPException, _refused)
@@ -159,11 +160,6 @@ def _network(app: FastAPI, service: Service) -> None:
     async def statistics() -> dict[str, Any]:
         return {switch: views.counters(found) for switch, found in (await service.statistics()).items()}
 
-    @app.get("/v1/sessions", dependencies=reader, tags=["network"])
-    async def sessions() -> dict[str, Any]:
-        """Who is there, and what each last said that it published and received."""
-        return {"sessions": views.sessions(service)}
-
     @app.post("/v1/trace", dependencies=reader, tags=["network"])
     async def trace(asked: TracedEvent) -> JsonValue:
         return views.trace(service, asked.publisher, asked.event)
@@ -176,6 +172,13 @@ def _network(app: FastAPI, service: Service) -> None:
     async def resync() -> dict[str, int]:
         """Compares every switch with what it should hold and repairs it; the number of changes."""
         return {"changes": await service.controller.resync()}
+
+
+def _sessions(app: FastAPI, service: Service) -> None:
+    @app.get("/v1/sessions", dependencies=_allowed(service, "reader"), tags=["network"])
+    async def sessions() -> dict[str, Any]:
+        """Who is there, and what each last said that it published and received."""
+        return {"sessions": views.sessions(service)}
 
 
 def _health(app: FastAPI, service: Service, metrics: Metrics) -> None:

@@ -13,6 +13,7 @@ from plerion.flow.entry import FlowEntry
 from plerion.flow.walk import Hop, ModelNetwork
 from plerion.index.address import AddressPlan
 from plerion.index.dz import Dz
+from plerion.index.dzset import DzSet
 from plerion.topology.graph import HostId, Port, SwitchId
 
 
@@ -53,6 +54,7 @@ class Explanation:
             "journeys": [_journey_json(journey, plan) for journey in self.journeys],
             "received": [{"host": host, "wanted": wanted} for host, wanted in self.received],
             "missing": [{"subscription": s, "host": h, "why": why} for s, h, why in self.missing],
+            "unsent": self.unsent,
         }
 
 
@@ -60,7 +62,9 @@ def explain(deployment: Deployment, point: Sequence[float], publisher: HostId) -
     """Walks the event on the model network and compares with what its subscribers asked for."""
     network = ModelNetwork(deployment.tables, deployment.state.surviving)
     codes = deployment.state.settings.index.codes(point)
-    sent = codes if publisher in network.topology.hosts else ()
+    admitted = deployment.state.sent().get(publisher, DzSet())
+    there = publisher in network.topology.hosts
+    sent = [code for code in codes if there and admitted.covers(code)]
     journeys = tuple(_journey(deployment, network, code, publisher) for code in sent)
     wanted = _wanted(deployment, np.array(point))
     got = [host for journey in journeys for host in journey.delivered]
@@ -71,8 +75,14 @@ def explain(deployment: Deployment, point: Sequence[float], publisher: HostId) -
         if (why := _why_not(deployment, codes, publisher, i, got)) is not None
     )
     received = tuple((host, host in wanting) for host in got)
-    unsent = None if sent else "a failure cut it off" if codes else "the event has no code in this index"
+    unsent = None if sent else _why_unsent(bool(codes), there)
     return Explanation(publisher, journeys, received, missing, unsent)
+
+
+def _why_unsent(coded: bool, there: bool) -> str:
+    if not coded:
+        return "the event has no code in this index"
+    return "it did not advertise such events, and its switch drops them" if there else "a failure cut it off"
 
 
 def _journey(deployment: Deployment, network: ModelNetwork, code: Dz, publisher: HostId) -> ExplainedJourney:

@@ -136,7 +136,7 @@ def trace(service: Service, publisher: str, event: dict[str, float | str | None]
         )
     place = point(state.settings.index.schema, event)
     told = explain(_covering(state, place), place, HostId(publisher))
-    return told.to_json(service.config.plan) | {"unsent": told.unsent}
+    return told.to_json(service.config.plan)
 
 
 def _covering(state: State, place: Sequence[float]) -> Deployment:
