@@ -1,7 +1,7 @@
 # `make help` lists what can be done here. Every target sets up what it needs (tools/setup).
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check lint bench nightly reproduce docs lock clean
+.PHONY: help demo test check lint bench campaign nightly reproduce docs lock clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -20,12 +20,12 @@ help: ## Show this list
 demo: $(READY) ## Watch a fat-tree network deliver real weather events (about a minute)
 	@$(BIN)/plerion demo
 
-test: ## Run the linters and every test, those against Open vSwitch included (under 15 minutes)
+test: ## Run the linters and the tests, those against Open vSwitch included; `make campaign` has the long ones
 	@echo '== programs of the system: Java 17 or later, Open vSwitch'
 	@tools/setup --system pip java ovs
 	@$(MAKE) --no-print-directory lint
-	@echo '== every test, two at a time'
-	@$(BIN)/pytest -n 2 --dist loadfile
+	@echo '== tests, two at a time'
+	@$(BIN)/pytest -n 2 --dist loadfile -m 'not campaign'
 
 check: lint ## Run the linters and the fast tests, before every commit (seconds)
 	@echo '== fast tests'
@@ -42,6 +42,10 @@ lint: $(READY) ## Run ruff, mypy --strict and import-linter
 
 bench: $(READY) ## Measure the hot paths and compare with what they must reach
 	@$(BIN)/plerion bench
+
+campaign: $(READY) ## Run the scenarios on real switches, hosts and processes; wants an idle machine
+	@tools/setup --system ovs
+	@$(BIN)/pytest -m campaign tests/ovs
 
 nightly: $(READY) ## Check the promises of every update strategy on 10,000 random networks (half an hour)
 	@$(BIN)/plerion simulate --seed 1000 --runs 10000

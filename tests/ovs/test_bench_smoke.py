@@ -17,7 +17,7 @@ from plerion.experiments.lab_site import free_port
 from plerion.lab import Lab, labs
 from plerion.topology import fat_tree
 
-pytestmark = pytest.mark.ovs
+pytestmark = [pytest.mark.ovs, pytest.mark.campaign]
 
 TINY = "0.001"
 

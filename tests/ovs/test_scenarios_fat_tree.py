@@ -8,7 +8,7 @@ from plerion.topology import from_name
 from tests.ovs.network import Scene, scene
 from tests.ovs.scenes import LAWS
 
-pytestmark = pytest.mark.ovs
+pytestmark = [pytest.mark.ovs, pytest.mark.campaign]
 
 
 @pytest.fixture(scope="module")

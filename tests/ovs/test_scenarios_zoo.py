@@ -9,7 +9,7 @@ from tests.architecture.repository import ROOT
 from tests.ovs.network import Scene, scene
 from tests.ovs.scenes import LAWS
 
-pytestmark = pytest.mark.ovs
+pytestmark = [pytest.mark.ovs, pytest.mark.campaign]
 
 TOPOLOGIES = ROOT.parent / "shared" / "data" / "topologies"
 
