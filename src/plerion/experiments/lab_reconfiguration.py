@@ -21,7 +21,7 @@ from plerion.experiments.lab_control import written_journal
 from plerion.experiments.lab_load import Kind, Load
 from plerion.experiments.lab_site import TESTBED, laboratory, switches
 
-DEPLOYED: Final = (1, 1_000, 5_000, 10_000, 15_000, 20_000, 25_000)
+DEPLOYED: Final = (1_000, 5_000, 10_000, 15_000, 20_000, 25_000)
 ONE_BY_ONE: Final = 200
 TOGETHER: Final = 64
 PAPERS: Final = 54.0  # subscriptions a second with 25,000 deployed
