@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections import deque
 from time import monotonic
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console, Group
@@ -25,6 +25,9 @@ from plerion.experiments.weather import ADVERTISEMENTS, INCIDENTS, SCHEMA, SUBSC
 from plerion.index.propose import regular
 from plerion.topology.generate import fat_tree
 
+if TYPE_CHECKING:
+    from plerion.experiments.live_weather import LiveTotals
+
 BITS, BUDGET = 23, 128
 TICKS_A_SECOND = 4
 
@@ -35,30 +38,37 @@ def demo(
 ) -> None:
     """Watch a network of 10 switches and 8 hosts deliver a year of weather to those who asked; ends by itself.
 
+    With DATAPLANE=ovs in the environment the switches are Open vSwitch and the hosts network namespaces (needs root).
+
     plerion demo --seconds 50
     """
     plane = os.environ.get("DATAPLANE", "emulator")
-    if plane != "emulator":
-        raise InputError(
-            f"DATAPLANE={plane} is not in this release", "leave it out: the emulator is the default"
-        )
     console = Console(quiet=json)
+    if plane == "ovs":
+        from plerion.cli import live_demo  # noqa: PLC0415 - it loads the lab and the client, the emulator needs neither
+
+        real = live_demo.replay(console, weather(), regular(SCHEMA, BITS), BUDGET, seconds)
+        print_json(_facts(real) | {"cut_off": real.cut_off}) if json else console.print(
+            f"\n{live_demo.summary(real)}"
+        )
+        if real.lost or real.doubled:
+            raise typer.Exit(1)
+        return
+    if plane != "emulator":
+        raise InputError(f"DATAPLANE={plane} is not known", "use emulator, the default, or ovs")
     totals, proven = asyncio.run(_replay(console, weather(), seconds))
-    facts = {
-        "events": totals.events,
-        "deliveries": totals.deliveries,
-        "false_positives": totals.false_positives,
-        "false_positive_rate": round(totals.false_positive_rate, 4),
-        "lost": totals.lost,
-        "doubled": totals.doubled,
-        "proven": proven,
-    }
     if json:
-        print_json(facts)
+        print_json(_facts(totals) | {"proven": proven})
     else:
         console.print(f"\n{_summary(totals, proven)}")
     if totals.lost or totals.doubled or not proven:
         raise typer.Exit(1)
+
+
+def _facts(totals: Totals | LiveTotals) -> dict[str, Any]:
+    names = ("events", "deliveries", "false_positives", "lost", "doubled")
+    rate = {"false_positive_rate": round(totals.false_positive_rate, 4)}
+    return {name: getattr(totals, name) for name in names} | rate
 
 
 async def _replay(console: Console, events: Weather, seconds: float) -> tuple[Totals, bool]:

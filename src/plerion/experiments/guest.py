@@ -33,10 +33,11 @@ class Guest:
         self._received: dict[str, list[tuple[str, int]]] = {}
         self._readers: set[asyncio.Task[None]] = set()
         self._halted = asyncio.Event()
+        self._batches: list[tuple[int, int]] = []
         self.words: dict[str, Callable[..., Awaitable[dict[str, Any]]]] = {
             word: getattr(self, word)
             for word in ("advertise", "unadvertise", "subscribe", "unsubscribe", "publish", "halt", "counts")
-        } | {"received": self.ids}
+        } | {"received": self.ids, "batches": self.sent}
 
     async def advertise(self, name: str, filter: str) -> dict[str, Any]:
         await self._session.advertise(filter, name)
@@ -67,6 +68,7 @@ class Guest:
         while not self._halted.is_set() and (repeat or sent < len(rows)):
             due = int((time.monotonic() - began) * rate) + 1 - sent
             batch = rows[np.arange(sent, sent + due) % len(rows)] if repeat else rows[sent : sent + due]
+            self._batches += [(self._session.published, time.time_ns())] if len(batch) else []
             sent += await self._session.publish(batch) if len(batch) else 0
             await asyncio.sleep(TURN_SECONDS)
         return {"sent": sent, "first_ns": first_ns, "last_ns": time.time_ns()}
@@ -77,12 +79,18 @@ class Guest:
 
     async def counts(self) -> dict[str, Any]:
         found = {name: made.counts.to_json() for name, made in self._subscriptions.items()}
+        totals = self._session.totals
         session = {"published": self._session.published, "dropped": self._session.dropped}
-        return {"counts": found, **session, "joins": self._session.joins}
+        reached = {name: getattr(totals, name) for name in ("received", "false_positives", "doubles")}
+        return {"counts": found, **session, **reached, "joins": self._session.joins}
 
     async def ids(self, name: str) -> dict[str, Any]:
         """Publisher and sequence number of all that the subscription was handed."""
         return {"received": self._received[name]}
+
+    async def sent(self) -> dict[str, Any]:
+        """From which sequence number on events were sent at which time, batch by batch."""
+        return {"batches": self._batches}
 
     async def _read(self, made: Subscription) -> None:
         kept = self._received[made.name]

@@ -165,7 +165,10 @@ class LiveNetwork:
         plerion = Path(sys.executable).with_name("plerion")
         words: list[str | Path] = [plerion, "up", "--config", self.folder / "plerion.yaml"]
         with (self.folder / "controller.log").open("ab") as log:
-            self.controller = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            # In its own group, as guests are: Ctrl-C is for who started the network, and who then ends all of it.
+            self.controller = subprocess.Popen(
+                words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
 
     def kill_controller(self) -> None:
         """kill -9, wherever it is just now."""
@@ -187,7 +190,6 @@ class LiveNetwork:
         log = (self.folder / f"{host}.log").open("ab")
         with log:
             pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": log, "text": True}
-            # In its own group: Ctrl-C is for who started the network, and it ends its guests.
             found = GuestProcess(self.lab.popen(host, words, start_new_session=True, **pipes))
         self.guests.append(found)
         return found
