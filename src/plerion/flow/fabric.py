@@ -44,6 +44,16 @@ class Fabric:
     def host_words(self) -> int:
         return max(1, -(-len(self.attachment) // 64))
 
+    @cached_property
+    def host_ports(self) -> npt.NDArray[np.uint64]:
+        """By switch: the set of its ports that lead to hosts."""
+        found = np.zeros((self.switches, self.port_words), np.uint64)
+        slots = np.flatnonzero(self.host >= 0)
+        place = slots - self.first[self.switch_of[slots]]
+        bits = np.uint64(1) << (place % 64).astype(np.uint64)
+        np.bitwise_or.at(found, (self.switch_of[slots], place // 64), bits)
+        return found
+
     def slot(self, port: Port) -> int:
         x = self.switch_number[SwitchId(port.node)]
         begin, end = int(self.first[x]), int(self.first[x + 1])

@@ -200,6 +200,21 @@ class Changes:
         """The switches that are told anything."""
         return np.union1d(self.removed.switch, self.added.switch)
 
+    def by_switch(self) -> Iterator[tuple[int, Changes]]:
+        """The part of each switch that is told anything; all of them cost one sort, where `at` looks at every row."""
+        switches = self.switches()
+        sides = zip(_cut(self.removed, switches), _cut(self.added, switches), strict=True)
+        for x, (removed, added) in zip(switches.tolist(), sides, strict=True):
+            yield x, Changes(removed, added)
+
+
+def _cut(entries: Entries, switches: Ints) -> Iterator[Entries]:
+    """The rows of each switch, in their order."""
+    ranked = entries[np.argsort(entries.switch, kind="stable")]
+    ends = np.searchsorted(ranked.switch, switches, side="right")
+    for begin, end in zip(np.searchsorted(ranked.switch, switches).tolist(), ends.tolist(), strict=True):
+        yield ranked[begin:end]
+
 
 def no_changes(fabric: Fabric) -> Changes:
     return Changes(no_entries(fabric), no_entries(fabric))

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
-from plerion.flow.admission import admissions
-from plerion.flow.entry import LOWEST_PRIORITY, Tables
+from plerion.flow.admission import Admission, admissions
+from plerion.flow.entry import LOWEST_PRIORITY, Masks, Tables
+from plerion.flow.fabric import Fabric
 from plerion.index.dz import MAX_LENGTH
 from plerion.index.dzset import DzColumns, DzSet
 from plerion.topology.graph import HostId, SwitchId
-from plerion.update.entries import ANY, UNTAGGED, Entries, Side, Table, rows
+from plerion.update.entries import ANY, UNTAGGED, Columns, Entries, Side, Table, rows
 
 LIFT = 128
 """Raises a whole band of entries over another one: more than any two lengths differ by."""
@@ -45,6 +46,11 @@ class Stamp:
     def tagged(self) -> bool:
         return self.vlan not in (ANY, UNTAGGED)
 
+    @property
+    def lowest_priority(self) -> int:
+        """Of the band that the state's entries stand in: that of the empty dz."""
+        return LOWEST_PRIORITY + LIFT * self.lifted
+
 
 UNSTAMPED = Stamp()
 
@@ -67,32 +73,46 @@ class NetworkState:
     def edge(self, side: Side, set_vlan: int = ANY) -> Entries:
         """What the edge lets in, an entry for each dz of each publisher."""
         fabric = self.tables.fabric
-        listed = sorted(admissions(fabric.topology, self.sent))
-        return rows(
-            fabric,
-            np.array([fabric.switch_number[one.switch] for one in listed], np.int64),
-            DzColumns.of(one.dz for one in listed),
-            np.zeros((len(listed), fabric.port_words), np.uint64),
-            side,
-            table=Table.EDGE,
-            in_port=np.array([one.port for one in listed], np.int64),
-            vlan=self.stamp.vlan,
-            epoch=self.stamp.epoch,
-            priority=EDGE_PRIORITY,
-            set_vlan=set_vlan,
-        )
+        return admitting(fabric, admissions(fabric.topology, self.sent), side, self.stamp, set_vlan)
+
+
+def admitting(
+    fabric: Fabric, admitted: Iterable[Admission], side: Side, stamp: Stamp, set_vlan: int = ANY
+) -> Entries:
+    """Admissions as entries of the edge."""
+    listed = sorted(admitted)
+    return rows(
+        fabric,
+        np.array([fabric.switch_number[one.switch] for one in listed], np.int64),
+        DzColumns.of(one.dz for one in listed),
+        np.zeros((len(listed), fabric.port_words), np.uint64),
+        side,
+        table=Table.EDGE,
+        in_port=np.array([one.port for one in listed], np.int64),
+        vlan=stamp.vlan,
+        epoch=stamp.epoch,
+        priority=EDGE_PRIORITY,
+        set_vlan=set_vlan,
+    )
 
 
 def forwarding(tables: Tables, side: Side, stamp: Stamp) -> Entries:
     """Tables as entries: the longest match wins, in the band of the stamp."""
-    bottom = LOWEST_PRIORITY + (LIFT if stamp.lifted else 0)
+    switch = np.repeat(np.arange(tables.fabric.switches), np.diff(tables.first))
+    return longest_first(tables.fabric, switch, tables.dz, tables.ports, side, stamp)
+
+
+def longest_first(
+    fabric: Fabric, switch: Columns, dz: DzColumns, ports: Masks, side: Side, stamp: Stamp
+) -> Entries:
+    """Rows of tables as entries."""
     return rows(
-        tables.fabric,
-        np.repeat(np.arange(tables.fabric.switches), np.diff(tables.first)),
-        tables.dz,
-        tables.ports,
+        fabric,
+        switch,
+        dz,
+        ports,
         side,
-        priority=bottom + tables.dz.length.astype(np.int64),
+        priority=stamp.lowest_priority + dz.length.astype(np.int64),
         vlan=stamp.vlan,
         epoch=stamp.epoch,
         untag=stamp.tagged,
