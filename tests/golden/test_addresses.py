@@ -45,3 +45,21 @@ def test_events_are_sent_to_the_first_address_of_their_code() -> None:
 
 def test_tables_match_the_destination() -> None:
     assert (IPV6.field, IPV4.field) == ("ipv6_dst", "ipv4_dst")
+
+
+@pytest.mark.parametrize(
+    ("plan", "dz", "network"),
+    [
+        (IPV6, "", "ff0d::/16"),
+        (IPV6, "00000101", "ff0d:500::/24"),
+        (AddressPlan("ipv6", 2, 1), "00000101", "ff0d:500::/24"),
+        (IPV4, "", "239.64.0.0/10"),
+        (IPV4, "00000101", "239.65.64.0/18"),
+    ],
+)
+def test_a_group_has_this_network_for_ever(plan: AddressPlan, dz: str, network: str) -> None:
+    assert str(plan.group(Dz.parse(dz))) == network
+
+
+def test_all_events_lie_in_one_network() -> None:
+    assert (str(IPV6.everything), str(IPV4.everything)) == ("ff0c::/14", "239.0.0.0/8")

@@ -66,6 +66,19 @@ def test_networks_of_different_epochs_never_meet(plan: AddressPlan, epoch: int, 
 
 @law
 @given(plans, st.data())
+def test_groups_lie_apart_from_all_contents_and_both_in_one_network(
+    plan: AddressPlan, data: st.DataObject
+) -> None:
+    one, other = data.draw(pairs(plan.capacity))
+    group, contents = plan.group(one), plan.network(other)
+    assert not group.overlaps(contents)
+    assert contains(plan.everything, group)
+    assert contains(plan.everything, contents)
+    assert one.covers(other) == contains(plan.group(one), plan.group(other))
+
+
+@law
+@given(plans, st.data())
 def test_a_dz_that_is_too_long_for_the_plan_is_refused(plan: AddressPlan, data: st.DataObject) -> None:
     longest = Dz(data.draw(st.integers(0, (1 << plan.capacity) - 1)), plan.capacity)
     assert plan.network(longest).num_addresses == 1

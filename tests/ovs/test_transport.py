@@ -49,7 +49,7 @@ class Cable:
                 "-6 rule add pref 10 iif eth0 lookup 77",
                 "-6 rule add pref 100 lookup local",
                 "-6 rule del pref 0",
-                "-6 route add local ff0e::/16 dev eth0 table 77",
+                "-6 route add local ff0c::/14 dev eth0 table 77",
             ):
                 ip("-n", name, *words.split())
         return self
@@ -114,6 +114,13 @@ class TestRaw(TransportLaws):
         noise(cable, IPv6Address("ff18::1"), EVENT_PORT)
         pair.send([b"event"])
         assert received(pair.receivers[0], 1) == [b"event"]
+
+    def test_what_is_sent_to_a_group_is_an_event(self, pair: Pair, cable: Cable) -> None:
+        noise(cable, IPv6Address("ff0b::1"), EVENT_PORT)
+        noise(cable, IPv6Address("ff0d:500::"), EVENT_PORT)
+        noise(cable, IPv6Address("ff1d::1"), EVENT_PORT)
+        pair.send([b"event"])
+        assert received(pair.receivers[0], 2) == [b"noise", b"event"]
 
     def test_a_wrong_checksum_is_not_delivered(self, pair: Pair, cable: Cable) -> None:
         to = IPv6Address(event_address(5))

@@ -19,7 +19,7 @@ import errno
 import socket
 import struct
 from collections.abc import Callable, Sequence
-from ipaddress import IPv6Address
+from ipaddress import IPv6Address, IPv6Network
 from typing import Any, Final, Literal, Protocol
 
 import numpy as np
@@ -37,6 +37,7 @@ from plerion.client.mmsg import (
 )
 from plerion.client.place import Place
 from plerion.flow.admission import EVENT_PORT
+from plerion.index.address import AddressPlan
 from plerion.wire.event import MAX_BYTES
 
 Kind = Literal["raw", "rewrite"]
@@ -255,17 +256,17 @@ def _drain(opened: socket.socket) -> None:
 
 
 def _filter(own: IPv6Address | None) -> list[tuple[int, int, int, int]]:
-    """Classic BPF: UDP to the port of events, under ff0e::/16 or to one address."""
-    load_half, load_word, equal, give = 0x28, 0x20, 0x15, 0x06
-    checks = [(load_half, 2, EVENT_PORT)]
-    if own is None:
-        checks.append((load_half, _NETWORK_HEADER + 24, 0xFF0E))
-    else:
-        words = struct.unpack("!4I", own.packed)
-        checks += [(load_word, _NETWORK_HEADER + 24 + 4 * at, word) for at, word in enumerate(words)]
+    """Classic BPF: UDP to the port of events, to an address that events may have or to one address."""
+    load_half, load_word, keep, equal, give = 0x28, 0x20, 0x54, 0x15, 0x06
+    checks = [(load_half, 2, 0xFFFF, EVENT_PORT)]
+    room = IPv6Network(AddressPlan().everything if own is None else own)
+    words = (struct.unpack("!4I", one.packed) for one in (room.netmask, room.network_address))
+    for at, (mask, word) in enumerate(zip(*words, strict=True)):
+        checks += [(load_word, _NETWORK_HEADER + 24 + 4 * at, mask, word)] if mask else []
     program = []
-    for at, (load, offset, wanted) in enumerate(checks):
-        program += [(load, 0, 0, offset), (equal, 0, 2 * (len(checks) - at) - 1, wanted)]
+    for at, (load, offset, mask, wanted) in enumerate(checks):
+        to_nothing = 3 * (len(checks) - at - 1) + 1
+        program += [(load, 0, 0, offset), (keep, 0, 0, mask), (equal, 0, to_nothing, wanted)]
     return [*program, (give, 0, 0, 0xFFFFFFFF), (give, 0, 0, 0)]
 
 

@@ -2,7 +2,8 @@
 
 An address is the plan's prefix, then the epoch bits if the plan has any, then the dz, then zeros. `covers`
 between two dz of one epoch and 'contains' between their networks are the same relation; networks of
-different epochs never meet.
+different epochs never meet. Beside these *addresses of contents* are those of *groups*, which an update may send
+events to for a while: a prefix of their own, then the number of the group, and no epoch.
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ _PREFIX: dict[Family, Network] = {
         "239.128.0.0/9"
     ),  # administratively scoped; 23 bits, as many as a multicast MAC keeps
 }
+_GROUPS: dict[Family, Network] = {
+    "ipv6": IPv6Network("ff0d::/16"),  # the widest scope that is left to administrators
+    "ipv4": IPv4Network("239.64.0.0/10"),
+}
+_ALL: dict[Family, Network] = {"ipv6": IPv6Network("ff0c::/14"), "ipv4": IPv4Network("239.0.0.0/8")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +58,17 @@ class AddressPlan:
         """The network that contains the addresses of exactly the codes under `dz`."""
         if dz.length > self.capacity:
             raise DzError(f"{self.family} has room for {self.capacity} bits, the dz has {dz.length}")
-        whole = _PREFIX[self.family]
-        bits = whole.max_prefixlen
-        head = int(whole.network_address) >> (bits - whole.prefixlen)
-        head = head << self.epoch_bits | self.epoch % (1 << self.epoch_bits)
-        length = whole.prefixlen + self.epoch_bits + dz.length
-        number = (head << dz.length | dz.bits) << (bits - length)
-        return IPv6Network((number, length)) if bits == 128 else IPv4Network((number, length))
+        epoch = Dz(self.epoch % (1 << self.epoch_bits), self.epoch_bits)
+        return _within(_PREFIX[self.family], epoch.append(dz))
+
+    def group(self, dz: Dz) -> Network:
+        """The network of the groups whose numbers begin with `dz`; no content of any epoch has such an address."""
+        return _within(_GROUPS[self.family], dz)
+
+    @property
+    def everything(self) -> Network:
+        """A network around every address that an event may have, of contents in any epoch and of groups."""
+        return _ALL[self.family]
 
     def address(self, code: Dz) -> IPv4Address | IPv6Address:
         """Where an event with this code is sent."""
@@ -74,3 +84,10 @@ class AddressPlan:
         return Dz(
             int(given.network_address) >> (room.max_prefixlen - given.prefixlen) & ((1 << length) - 1), length
         )
+
+
+def _within(whole: Network, dz: Dz) -> Network:
+    """The part of the network whose addresses go on with `dz`."""
+    bits, length = whole.max_prefixlen, whole.prefixlen + dz.length
+    number = int(whole.network_address) | dz.bits << (bits - length)
+    return IPv6Network((number, length)) if bits == 128 else IPv4Network((number, length))

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from plerion.index.address import AddressPlan
 from plerion.lab.names import HOST_INTERFACE
 from plerion.lab.plan import Plan
 from plerion.topology.graph import HostId, Link, Port, ipv6, mac
 
-EVENTS = "ff0e::/16"
+EVENTS = AddressPlan().everything
 RECEIVED_TABLE = 100
 
 
