@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from struct import pack
 
 from plerion.flow.admission import Admission
-from plerion.flow.entry import FlowEntry
+from plerion.flow.entry import FlowEntry, tables_of
 from plerion.flow.fabric import fabric
 from plerion.index.address import AddressPlan
 from plerion.index.dz import Dz
@@ -27,10 +27,12 @@ from plerion.southbound.openflow.messages import (
     MultipartReply,
     Part,
 )
-from plerion.southbound.openflow.pipeline import Entry, admission_entry, forwarding_entry, furniture
-from plerion.southbound.openflow.readback import read_back
+from plerion.southbound.openflow.pipeline import Entry, furniture
+from plerion.southbound.openflow.readback import read_back, sorted_out
 from plerion.southbound.openflow.shapes import SwitchShapes
 from plerion.topology.generate import ring
+from plerion.update.entries import Side
+from plerion.update.state import UNSTAMPED, Stamp, admitting, forwarding
 
 NETWORK = ring(3)
 SWITCH = NETWORK.switches[0]
@@ -70,11 +72,14 @@ def multipart(part: int, body: bytes, more: bool = False, xid: int = 7) -> bytes
 
 def some_entries() -> list[Entry]:
     cells = [Dz(0, 0), Dz(5, 7), Dz(1, 112)]
-    made = [
-        forwarding_entry(NETWORK, PLAN, "rewrite", SWITCH, FlowEntry(dz, frozenset({1, 3}))) for dz in cells
+    tables = tables_of(SHAPES.fabric, {SWITCH: [FlowEntry(dz, frozenset({1, 3})) for dz in cells]})
+    admitted = [Admission(SWITCH, 3, dz) for dz in cells]
+    stamps = (UNSTAMPED, Stamp(vlan=7, lifted=True))
+    rows = [
+        *(row for stamp in stamps for row in forwarding(tables, Side.BETWEEN, stamp)),
+        *(row for stamp in stamps for row in admitting(SHAPES.fabric, admitted, Side.BETWEEN, stamp)),
     ]
-    made += [admission_entry(NETWORK, PLAN, Admission(SWITCH, 3, dz)) for dz in cells]
-    return made + sorted(furniture(NETWORK, SWITCH), key=str)
+    return [*map(SHAPES.dialect.entry, rows), *sorted(furniture(NETWORK, SWITCH), key=str)]
 
 
 def samples() -> list[bytes]:
@@ -111,7 +116,7 @@ def costly() -> list[bytes]:
     outputs = pack("!HHIH6x", 0, 16, 1, 0) * 4000
     instruction = pack("!HH4x", 4, 8 + len(outputs)) + outputs
     wide = pack("!H", 56 + len(instruction)) + bare[2:] + instruction
-    admitted = told(some_entries()[3])
+    admitted = told(some_entries()[-1 - len(furniture(NETWORK, SWITCH))])
     return [
         message(0, pack("!HHI", 2, 4, 0) * 8190),
         message(10, pack("!IHBBQ", 0xFFFF_FFFF, 0, 1, 0, 5) + match + bytes(-len(match) % 8 + 2)),
@@ -163,7 +168,7 @@ def survives(frame: bytes) -> bool:
 
 def _look_into(reply: MultipartReply) -> None:
     if reply.part == Part.FLOWS:
-        read_back(SHAPES, reply.body)
+        sorted_out(SHAPES, read_back(SHAPES, reply.body))
     elif reply.part == Part.TABLES:
         decoding.table_counters(reply.body)
     elif reply.part == Part.PORTS:

@@ -28,12 +28,14 @@ from plerion.index.dzset import DzColumns
 from plerion.southbound.openflow.channel import Channel
 from plerion.southbound.openflow.codec import encode
 from plerion.southbound.openflow.driver import OpenFlowSouthbound
-from plerion.southbound.openflow.flowmod import forwarding_mods
+from plerion.southbound.openflow.flowmod import flow_mods
 from plerion.southbound.openflow.messages import BundleAdd, Command, FlowMod
 from plerion.southbound.openflow.phases import Closed
-from plerion.southbound.openflow.pipeline import forwarding_entry
 from plerion.southbound.openflow.shapes import SwitchShapes
+from plerion.southbound.openflow.tags import told
+from plerion.southbound.stamped import table_changes
 from plerion.topology.generate import ring
+from plerion.update.state import UNSTAMPED
 from tests.ovs.daemon import OpenVSwitch, open_vswitch
 
 NETWORK = ring(3)
@@ -63,14 +65,14 @@ def template(scale: float) -> list[Row]:
     """Flow-mods of a bundle, from the columns of a diff to bytes."""
     count = max(100, int(FLOW_MODS * scale))
     of = SwitchShapes(fabric(NETWORK), AddressPlan(), "raw", SWITCH)
-    change = diff(no_tables(of.fabric), a_table(of.fabric, count))
-    listed = [one.entry for one in change][: max(100, count // 50)]
+    change = table_changes(diff(no_tables(of.fabric), a_table(of.fabric, count)), UNSTAMPED)
+    listed = list(change.added[: max(100, count // 50)])
 
     def fast() -> bytes:
-        return forwarding_mods(of, change.dz, change.kind, change.ports, 1, 7).octets
+        return flow_mods(of, told(change), 1, 7)
 
     def slow() -> bytes:
-        entries = (forwarding_entry(NETWORK, of.plan, of.last_hop, SWITCH, entry) for entry in listed)
+        entries = map(of.dialect.entry, listed)
         return b"".join(
             encode(BundleAdd(7, FlowMod(Command.ADD, one)), i) for i, one in enumerate(entries, 1)
         )

@@ -6,7 +6,6 @@ protocol. The plans are those of every strategy on small random networks.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from plerion.flow.admission import AdmissionChange, admissions
 from plerion.flow.diff import diff
 from plerion.flow.entry import FlowEntry, no_tables, tables_of
 from plerion.flow.fabric import Fabric, fabric
+from plerion.index.address import AddressPlan
 from plerion.index.dz import Dz
 from plerion.index.dzset import DzSet
 from plerion.simnet.trial import planned
@@ -32,6 +32,7 @@ from plerion.update.entries import Changes, Entries, Side, added, applied, chang
 from plerion.update.plan import Plan, same, standing, undone
 from plerion.update.state import NetworkState, NotApplicable, Stamp, forwarding
 from plerion.update.strategies import MOVES, STRATEGIES
+from tests.conformance.real_switches import RealSwitches
 from tests.laws.updates import some_entries
 
 EPOCH_BITS = 1  # of the addresses in all scenes
@@ -86,8 +87,15 @@ async def simulated(topology: Topology) -> AsyncIterator[Site]:
     yield SimulatedSite(fabric(topology))
 
 
+@asynccontextmanager
+async def openflow(topology: Topology) -> AsyncIterator[Site]:
+    yield await REAL.site(topology)
+
+
+REAL = RealSwitches(AddressPlan(epoch_bits=EPOCH_BITS))
 SITES: dict[str, tuple[Kind, tuple[pytest.MarkDecorator, ...]]] = {
     "simulated": (Kind(simulated, 12), ()),
+    "openflow": (Kind(openflow, 4), (pytest.mark.ovs,)),
 }
 
 every_site = pytest.mark.parametrize(
@@ -98,7 +106,13 @@ RING = ring(3)
 
 
 def run(scene: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(scene)
+    REAL.runner.run(scene)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def switches() -> Iterator[None]:
+    yield
+    REAL.close()
 
 
 def some_plans(strategy: str, count: int) -> Iterator[tuple[Topology, Plan]]:

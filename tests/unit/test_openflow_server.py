@@ -29,7 +29,7 @@ from plerion.southbound.openflow.events import (
     SwitchRefused,
     UnknownSwitch,
 )
-from plerion.southbound.openflow.inbox import PACKETS_WAITING, PORT_WAITING, Inbox
+from plerion.southbound.openflow.inbox import Inbox
 from plerion.southbound.openflow.phases import USUAL, Timing
 from plerion.southbound.openflow.server import STRANGERS, Exposed, Tls
 from plerion.southbound.protocol import EntriesRefused
@@ -232,15 +232,15 @@ def test_a_switch_that_refuses_a_bundle_is_named_with_its_reason() -> None:
 
 def test_a_port_that_floods_fills_its_own_share_and_no_more() -> None:
     async def scene() -> None:
-        inbox = Inbox()
-        for number in range(PACKETS_WAITING):
+        inbox = Inbox[SwitchEvent](packets=100, of_one_port=5)
+        for number in range(100):
             inbox.put(PacketArrived(S1, 1, b"%d" % number))
         inbox.put(PacketArrived(S1, 2, b"quiet"))
         inbox.put(SwitchLost(S1, "gone"))
-        assert inbox.dropped == PACKETS_WAITING - PORT_WAITING
+        assert inbox.dropped == 95
         events = inbox.taken()
-        first = [await anext(events) for _ in range(PORT_WAITING)]
-        assert first == [PacketArrived(S1, 1, b"%d" % number) for number in range(PORT_WAITING)]
+        first = [await anext(events) for _ in range(5)]
+        assert first == [PacketArrived(S1, 1, b"%d" % number) for number in range(5)]
         assert [await anext(events), await anext(events)] == [
             PacketArrived(S1, 2, b"quiet"),
             SwitchLost(S1, "gone"),
@@ -252,8 +252,8 @@ def test_a_port_that_floods_fills_its_own_share_and_no_more() -> None:
 
 
 def test_all_packets_that_wait_are_bounded_and_reports_of_switches_are_not() -> None:
-    inbox = Inbox()
-    for number in range(PACKETS_WAITING + 7):
+    inbox = Inbox[SwitchEvent](packets=100, of_one_port=5)
+    for number in range(107):
         inbox.put(PacketArrived(S1, number, b""))
     assert inbox.dropped == 7
     inbox.put(SwitchLost(S1, "gone"))

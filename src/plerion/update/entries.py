@@ -8,7 +8,7 @@ switch, match and priority; all else is what it does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Any
@@ -20,7 +20,7 @@ from plerion.flow.entry import Ints, Masks
 from plerion.flow.fabric import Fabric
 from plerion.index.dz import Dz
 from plerion.index.dzset import DzColumns
-from plerion.topology.graph import SwitchId
+from plerion.topology.graph import Port, SwitchId
 
 ANY = -1
 """In a match: whatever it is. As a VLAN id to set: leave it as it is."""
@@ -166,6 +166,28 @@ def no_entries(fabric: Fabric) -> Entries:
     return rows(fabric, nowhere, DzColumns.of(()), ports, Side.BETWEEN, priority=0)
 
 
+def listed(fabric: Fabric, entries: Iterable[Entry]) -> Entries:
+    """Entries from rows written out: the inverse of looking at them."""
+    found = list(entries)
+    ports = np.zeros((len(found), fabric.port_words), np.uint64)
+    for row, one in enumerate(found):
+        begin = int(fabric.first[fabric.switch_number[one.switch]])
+        for port in one.ports:
+            slot = fabric.slot(Port(one.switch, port)) - begin
+            ports[row, slot // 64] |= np.uint64(1 << slot % 64)
+
+    def numbers(name: str) -> Columns:
+        return np.array([getattr(one, name) for one in found], np.int64)
+
+    switch = np.array([fabric.switch_number[one.switch] for one in found], np.int64)
+    dz, does = DzColumns.of(one.dz for one in found), (numbers("untag") > 0, numbers("bridge") > 0)
+    in_port, vlan, epoch, priority = map(numbers, ("in_port", "vlan", "epoch", "priority"))
+    return Entries(
+        fabric, numbers("table"), switch, dz, in_port, vlan, epoch, priority, ports, numbers("set_vlan"), *does,
+        numbers("side"),
+    )  # fmt: skip
+
+
 def joined(parts: Sequence[Entries]) -> Entries:
     """The rows of all parts, one part after the other."""
     fabric = parts[0].fabric
@@ -240,6 +262,8 @@ def changes(old: Entries, new: Entries) -> Changes:
 
 def shared(one: Entries, other: Entries) -> tuple[Ints, Ints]:
     """The rows of entries that both know, in both."""
+    if not len(one) or not len(other):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
     keys = [np.concatenate(pair) for pair in zip(one.identity(), other.identity(), strict=True)]
     order = np.lexsort(keys)
     equal = np.ones(max(0, len(order) - 1), np.bool_)

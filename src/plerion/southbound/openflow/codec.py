@@ -7,6 +7,7 @@ On the hot path `flowmod` writes many flow-mods at once, byte for byte what `enc
 from __future__ import annotations
 
 from collections.abc import Callable
+from ipaddress import IPv6Network
 from typing import Any
 
 from os_ken.ofproto import ofproto_v1_3 as of  # type: ignore[import-untyped]  # ships no types
@@ -30,7 +31,16 @@ from plerion.southbound.openflow.messages import (
     Part,
     Sent,
 )
-from plerion.southbound.openflow.pipeline import OURS_TO_DELETE, Action, Entry, Match, Output
+from plerion.southbound.openflow.pipeline import (
+    OURS_TO_DELETE,
+    VLAN,
+    Action,
+    Entry,
+    Match,
+    Output,
+    PopTag,
+    PushTag,
+)
 
 __all__ = ["ATOMIC_AND_ORDERED", "decode", "encode"]
 
@@ -57,7 +67,7 @@ def _packet_out(message: PacketOut) -> Any:
         _PROTOCOL,
         buffer_id=of.OFP_NO_BUFFER,
         in_port=of.OFPP_CONTROLLER,
-        actions=[parser.OFPActionOutput(message.port, 0)],
+        actions=[_action(action) for action in message.actions],
         data=message.payload,
     )
 
@@ -96,9 +106,11 @@ def _match(match: Match) -> Any:
     given = {name: getattr(match, name) for name in Match.__slots__ if getattr(match, name) is not None}
     if match.ipv6_src is not None:
         given["ipv6_src"] = str(match.ipv6_src)
-    if match.ipv6_dst is not None:
+    if isinstance(match.ipv6_dst, IPv6Network):
         address, mask = str(match.ipv6_dst.network_address), str(match.ipv6_dst.netmask)
         given["ipv6_dst"] = address if match.ipv6_dst.prefixlen == 128 else (address, mask)
+    elif match.ipv6_dst is not None:
+        given["ipv6_dst"] = tuple(map(str, match.ipv6_dst))
     return parser.OFPMatch(**given)
 
 
@@ -115,6 +127,10 @@ def _instructions(entry: Entry) -> list[Any]:
 def _action(action: Action) -> Any:
     if isinstance(action, Output):
         return parser.OFPActionOutput(action.port, action.max_len)
+    if isinstance(action, PushTag):
+        return parser.OFPActionPushVlan(VLAN)
+    if isinstance(action, PopTag):
+        return parser.OFPActionPopVlan()
     return parser.OFPActionSetField(**{action.name: action.value})
 
 

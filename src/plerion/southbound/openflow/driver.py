@@ -5,28 +5,34 @@ what carries our cookie and is nothing that we would have written, and reports `
 admissions are then the controller's to compare and to repair, as after a restart. A change goes to all its switches
 at the same time, to each as one bundle, and is answered when every one of them has answered the barrier behind it
 and has had the time to look through its cache.
+
+Switches know one language, that of plans (`update.entries`): what a table or an admission says is put into it with the
+stamp that is spoken, and what switches hold is taken from it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 
 import numpy as np
 
 from plerion.flow.admission import Admission, AdmissionChange
-from plerion.flow.diff import Diff, Kind
+from plerion.flow.diff import Diff
 from plerion.flow.entry import Tables
 from plerion.flow.fabric import fabric
 from plerion.flow.render import LastHop
 from plerion.index.address import AddressPlan
 from plerion.index.dz import WHOLE
 from plerion.index.dzset import DzColumns
-from plerion.southbound.openflow.cache import MESSAGES, settled, turned, whose_turn
+from plerion.southbound import stamped
+from plerion.southbound.openflow.cache import settled
 from plerion.southbound.openflow.connection import Connection, ConnectionLost
 from plerion.southbound.openflow.decode import port_descriptions
+from plerion.southbound.openflow.dialect import Dialect
 from plerion.southbound.openflow.events import (
+    Bridged,
     NotConnected,
     PacketArrived,
     PortChanged,
@@ -36,19 +42,21 @@ from plerion.southbound.openflow.events import (
     SwitchRefused,
     SwitchStatistics,
 )
-from plerion.southbound.openflow.flowmod import EntryTooLong, admission_mods, forwarding_mods
+from plerion.southbound.openflow.flowmod import flow_mods
 from plerion.southbound.openflow.inbox import Inbox
-from plerion.southbound.openflow.inspection import admissions, held, statistics
+from plerion.southbound.openflow.inspection import statistics
 from plerion.southbound.openflow.messages import PacketIn, PacketOut, Part, PortStatus
 from plerion.southbound.openflow.phases import USUAL, Timing
-from plerion.southbound.openflow.pipeline import EXACTLY, Purpose, network
+from plerion.southbound.openflow.pipeline import VLAN, Action, Output, Purpose
 from plerion.southbound.openflow.readback import read_back
-from plerion.southbound.openflow.repair import check_taken, furnish
+from plerion.southbound.openflow.remote import RemoteSwitch
 from plerion.southbound.openflow.server import SwitchServer, Tls
-from plerion.southbound.openflow.shadow import Shadow
 from plerion.southbound.openflow.shapes import SwitchShapes
+from plerion.southbound.openflow.tags import united
 from plerion.southbound.protocol import EntriesRefused
 from plerion.topology.graph import SwitchId, Topology
+from plerion.update.entries import ANY, Changes, Entries, Side, added, joined, no_entries
+from plerion.update.state import Stamp, longest_first
 
 WHOLE_SPACE = AddressPlan()
 
@@ -67,16 +75,19 @@ class OpenFlowSouthbound:
         ids: Mapping[SwitchId, int] | None = None,
         timing: Timing = USUAL,
     ) -> None:
-        network(plan, WHOLE)  # refuses a plan that switches cannot match
         self.fabric = fabric(topology)
+        self.dialect = Dialect(topology, plan, last_hop)  # refuses a plan that switches cannot match
         self.ids = dict(ids or {switch: i for i, switch in enumerate(topology.switches, start=1)})
         self.port: int | None = None
         self._settle_seconds = timing.settle
-        self._shapes = {s: SwitchShapes(self.fabric, plan, last_hop, s) for s in topology.switches}
-        self._shadows = {s: Shadow(self.fabric.port_words) for s in topology.switches}
-        self._connections: dict[SwitchId, Connection] = {}
+        self._switches = {
+            s: RemoteSwitch(SwitchShapes(self.fabric, plan, last_hop, s)) for s in topology.switches
+        }
+        self._stamp = Stamp(plan.epoch % (1 << plan.epoch_bits) if plan.epoch_bits else ANY)
+        self._updating = False
         self._down: set[tuple[SwitchId, int]] = set()
-        self._inbox = Inbox()
+        self._inbox = Inbox[SwitchEvent](packets=10_000, of_one_port=500)
+        self._detour = Inbox[Bridged](packets=50_000, of_one_port=10_000)
         self._connected = asyncio.Condition()
         named = {number: switch for switch, number in self.ids.items()}
         self._server = SwitchServer(named, self._serve, self._arrived, self._inbox.put, timing)
@@ -96,8 +107,13 @@ class OpenFlowSouthbound:
         return self._inbox.dropped
 
     @property
+    def events_dropped(self) -> int:
+        """Events on their way over the controller that it was too slow for."""
+        return self._detour.dropped
+
+    @property
     def connected(self) -> frozenset[SwitchId]:
-        return frozenset(self._connections)
+        return frozenset(name for name, switch in self._switches.items() if switch.connection)
 
     async def until_connected(
         self, switches: Iterable[SwitchId] | None = None, timeout: float = 30.0
@@ -116,87 +132,87 @@ class OpenFlowSouthbound:
         async for event in self._inbox.taken():
             yield event
 
+    async def bridged(self) -> AsyncIterator[Bridged]:
+        """Events that entries bridge, beside everything else that switches report; for one reader."""
+        async for event in self._detour.taken():
+            yield event
+
     async def apply(self, change: Diff) -> frozenset[SwitchId]:
-        order = np.argsort(change.switch, kind="stable")
-        numbers, first = np.unique(change.switch[order], return_index=True)
-        names, ends = self.fabric.topology.switches, [*first[1:].tolist(), len(order)]
-        spans = zip(numbers.tolist(), first.tolist(), ends, strict=False)
-        parts = {names[x]: order[begin:end] for x, begin, end in spans}
-
-        async def tell(switch: SwitchId) -> None:
-            rows = parts[switch]
-            dz, kind, ports = change.dz[rows], change.kind[rows], change.ports[rows]
-            shapes = self._shapes[switch]
-            await self._change(
-                switch,
-                len(rows),
-                bool((kind == Kind.DELETE).any()),
-                lambda xid, bundle: forwarding_mods(shapes, dz, kind, ports, xid, bundle).octets,
-                lambda: self._shadows[switch].record(dz, kind, ports),
-            )
-
-        return await self._everywhere(parts, tell)
+        return await self._tell(stamped.table_changes(change, self._stamp), in_update=False)
 
     async def admit(self, change: AdmissionChange) -> frozenset[SwitchId]:
-        parts: dict[SwitchId, tuple[list[Admission], list[Admission]]] = {}
-        for side, several in enumerate((change.removed, change.added)):
-            for admission in several:
-                parts.setdefault(admission.switch, ([], []))[side].append(admission)
-
-        async def tell(switch: SwitchId) -> None:
-            removed, added = parts[switch]
-            shadow = self._shadows[switch]
-
-            def record() -> None:
-                shadow.admissions = shadow.admissions.difference(removed).union(added)
-
-            await self._change(
-                switch,
-                len(removed) + len(added),
-                bool(removed),
-                lambda xid, bundle: admission_mods(self._shapes[switch], removed, added, xid, bundle).octets,
-                record,
-            )
-
-        return await self._everywhere(parts, tell)
+        return await self._tell(stamped.edge_changes(self.fabric, change, self._stamp), in_update=False)
 
     async def tables(self) -> Tables:
         await self._read(Purpose.FORWARDING)
-        parts = [self._shadows[switch].table() for switch in self.fabric.topology.switches]
-        first = np.cumsum([0, *(len(dz) for dz, _ in parts)]).astype(np.int64)
-        none = np.empty((0, self.fabric.port_words), np.uint64)
-        ports = np.concatenate([none, *(ports for _, ports in parts)])
-        return Tables(self.fabric, first, DzColumns.joined([dz for dz, _ in parts]), ports)
+        return stamped.tables(self._rows(), self._stamp)
 
     async def admissions(self) -> frozenset[Admission]:
         await self._read(Purpose.ADMISSION)
-        return frozenset().union(*(shadow.admissions for shadow in self._shadows.values()))
+        return stamped.admissions(self._rows(), self._stamp)
+
+    def begin(self) -> None:
+        self._updating = True
+
+    def speak(self, stamp: Stamp) -> None:
+        self._stamp = stamp
+
+    async def tell(self, changes: Changes) -> frozenset[SwitchId]:
+        return await self._tell(changes, in_update=True)
+
+    async def overwrite(self, entries: Entries, switches: Collection[SwitchId]) -> frozenset[SwitchId]:
+        number = self.fabric.switch_number
+        parts = {switch: entries[entries.switch == number[switch]] for switch in switches}
+        return await self._everywhere(parts, lambda s: self._switches[s].overwrite(parts[s]))
+
+    async def entries(self) -> Entries:
+        await self._read()
+        return united(self._rows())
+
+    async def end(self) -> frozenset[SwitchId]:
+        self._updating = False
+
+        async def sweep(switch: SwitchId) -> None:
+            remote = self._switches[switch]
+            if remote.connection is None:
+                raise ConnectionLost("not connected")
+            await remote.repair(remote.connection, self._kept)
+
+        return await self._everywhere(self._switches, sweep)
 
     async def send_packet(self, switch: SwitchId, port: int, frame: bytes) -> None:
-        """Sends a frame out of a port; raises `NotConnected` when nobody can tell the switch to."""
-        connection = self._connections.get(switch)
-        if connection is None:
-            raise NotConnected(switch)
-        try:
-            await connection.tell(PacketOut(port, frame))
-        except ConnectionLost as lost:
-            raise NotConnected(switch, str(lost)) from None
+        """Sends a frame out of a port as it is; raises `NotConnected` when nobody can tell the switch to."""
+        await self._send(switch, (Output(port),), frame)
+
+    async def hand_on(self, switch: SwitchId, ports: frozenset[int], frame: bytes) -> None:
+        """Sends an event out of ports as the switch itself would: without a tag, and rewritten, where hosts are."""
+        tagged = frame[12:14] == VLAN.to_bytes(2, "big")
+        await self._send(switch, self.dialect.outputs(switch, ports, untag=tagged), frame)
 
     async def statistics(self, switch: SwitchId) -> SwitchStatistics:
-        connection = self._connections.get(switch)
-        if connection is None:
+        remote = self._switches[switch]
+        if remote.connection is None:
             raise NotConnected(switch)
         try:
-            return await statistics(self._shapes[switch], connection)
+            return await statistics(remote.shapes, remote.connection)
         except ConnectionLost as lost:
             raise NotConnected(switch, str(lost)) from None
 
     def rehearse(self) -> None:
         """Compiles what reads and writes entries, so that no switch waits for the compiler on a new machine."""
-        for shapes in list(self._shapes.values())[:1]:
+        for remote in list(self._switches.values())[:1]:
             none = np.zeros((1, self.fabric.port_words), np.uint64)
-            forwarding_mods(shapes, DzColumns.of([WHOLE]), np.ones(1, np.uint8), none, 1, 1)
-            read_back(shapes, b"")
+            first = np.zeros(1, np.int64)
+            one = longest_first(self.fabric, first, DzColumns.of([WHOLE]), none, Side.BETWEEN, self._stamp)
+            flow_mods(remote.shapes, added(one), 1, 1)
+            read_back(remote.shapes, b"")
+
+    async def _tell(self, changes: Changes, *, in_update: bool) -> frozenset[SwitchId]:
+        names = self.fabric.topology.switches
+        parts = {names[x]: part for x, part in changes.by_switch()}
+        return await self._everywhere(
+            parts, lambda switch: self._switches[switch].tell(parts[switch], in_update=in_update)
+        )
 
     async def _everywhere(
         self, parts: Iterable[SwitchId], tell: Callable[[SwitchId], Awaitable[None]]
@@ -210,65 +226,43 @@ class OpenFlowSouthbound:
                 raise failure
         pairs = zip(switches, outcomes, strict=True)
         missed = frozenset(switch for switch, outcome in pairs if isinstance(outcome, ConnectionLost))
-        told = [self._connections[s] for s in switches if s not in missed and s in self._connections]
-        await settled(told, self._settle_seconds)
+        connections = [self._switches[s].connection for s in switches if s not in missed]
+        await settled([one for one in connections if one is not None], self._settle_seconds)
         return missed
 
-    async def _change(
-        self,
-        switch: SwitchId,
-        count: int,
-        deletes: bool,
-        write: Callable[[int, int], bytes],
-        record: Callable[[], None],
-    ) -> None:
-        connection, shadow = self._connections.get(switch), self._shadows[switch]
-        if connection is None:
-            raise ConnectionLost("not connected")
-
-        def whole(xid: int, bundle: int) -> bytes:
-            return write(xid, bundle) + (turned(shadow.turn, xid + count, bundle) if deletes else b"")
-
-        async with connection.changing:
-            try:
-                errors = await connection.change(count + deletes * MESSAGES, whole)
-                check_taken(switch, count, errors)
-            except EntryTooLong as error:
-                raise EntriesRefused(switch, str(error), count) from None
-            record()
-            shadow.turn ^= deletes
-
-    async def _read(self, purpose: Purpose) -> None:
+    async def _read(self, purpose: Purpose | None = None) -> None:
         """Brings what is known of all connected switches up to date."""
-        connections = dict(self._connections)
-        outcomes = await asyncio.gather(
-            *(self._held(switch, connection, purpose) for switch, connection in connections.items()),
-            return_exceptions=True,
-        )
-        for outcome in outcomes:
+        reads = (remote.read(purpose) for remote in self._switches.values())
+        for outcome in await asyncio.gather(*reads, return_exceptions=True):
             if isinstance(outcome, BaseException) and not isinstance(outcome, ConnectionLost):
                 raise outcome
 
-    async def _held(self, switch: SwitchId, connection: Connection, purpose: Purpose) -> None:
-        async with connection.changing:
-            told = await held(self._shapes[switch], connection, purpose.cookie, EXACTLY)
-            if purpose is Purpose.FORWARDING:
-                self._shadows[switch].replace(told.dz, told.ports)
-            else:
-                self._shadows[switch].admissions = await admissions(self._shapes[switch], told)
+    def _rows(self) -> Entries:
+        return joined([no_entries(self.fabric), *(remote.rows for remote in self._switches.values())])
+
+    def _kept(self, rows: Entries) -> Entries:
+        """What a switch may hold now, of what it holds."""
+        return rows if self._updating else rows[stamped.at_rest(rows, self._stamp)]
+
+    async def _send(self, switch: SwitchId, actions: tuple[Action, ...], frame: bytes) -> None:
+        connection = self._switches[switch].connection
+        if connection is None:
+            raise NotConnected(switch)
+        try:
+            await connection.tell(PacketOut(actions, frame))
+        except ConnectionLost as lost:
+            raise NotConnected(switch, str(lost)) from None
 
     async def _serve(self, switch: SwitchId, connection: Connection) -> None:
         """What happens to a switch from its connection to its end."""
-        shapes, shadow = self._shapes[switch], self._shadows[switch]
+        remote = self._switches[switch]
         try:
-            told = await furnish(shapes, connection)
+            await remote.repair(connection, self._kept)
             ports = port_descriptions(await connection.rows(Part.PORT_DESCRIPTIONS))
         except EntriesRefused as refused:
             self._inbox.put(SwitchRefused(switch, connection.address, str(refused)))
             return
-        shadow.replace(told.dz, told.ports)
-        shadow.admissions, shadow.turn = await admissions(shapes, told), whose_turn(told)
-        self._connections[switch] = connection
+        remote.connection = connection
         self._inbox.put(SwitchConnected(switch))
         up = {port.number for port in ports if port.up}
         for number in self.fabric.topology.ports(switch):
@@ -278,14 +272,16 @@ class OpenFlowSouthbound:
         try:
             await connection.ended.wait()
         finally:
-            if self._connections.get(switch) is connection:
-                del self._connections[switch]
+            if remote.connection is connection:
+                remote.connection = None
             self._inbox.put(SwitchLost(switch, connection.closed or "no longer listening"))
 
     def _arrived(self, switch: SwitchId, message: PacketIn | PortStatus) -> None:
         if isinstance(message, PortStatus):
             if message.port.number in self.fabric.topology.ports(switch):
                 self._port(switch, message.port.number, message.port.up and not message.gone)
+        elif message.cookie in (Purpose.ADMISSION.cookie, Purpose.FORWARDING.cookie):
+            self._detour.put(Bridged(switch, message.in_port, message.payload))
         else:
             self._inbox.put(PacketArrived(switch, message.in_port, message.payload))
 

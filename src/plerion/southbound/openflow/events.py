@@ -38,6 +38,15 @@ class PacketArrived:
 
 
 @dataclass(frozen=True, slots=True)
+class Bridged:
+    """An event on its way over the controller: an entry of ours sent it here and nowhere else."""
+
+    switch: SwitchId
+    in_port: int
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class UnknownSwitch:
     """Somebody connected with an id that no switch of the topology has, and was sent away."""
 

@@ -9,38 +9,39 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
+from typing import Generic, TypeVar
 
-from plerion.southbound.openflow.events import PacketArrived, SwitchEvent
+from plerion.southbound.openflow.events import Bridged, PacketArrived, SwitchEvent
 from plerion.topology.graph import SwitchId
 
-PACKETS_WAITING = 10_000
-PORT_WAITING = 500
+T = TypeVar("T", SwitchEvent, Bridged)
 
 
-class Inbox:
-    """Events in the order in which they came, for one reader."""
+class Inbox(Generic[T]):
+    """What came, in its order, for one reader."""
 
-    def __init__(self) -> None:
+    def __init__(self, packets: int, of_one_port: int) -> None:
         self.dropped = 0  # packets for which there was no room
-        self._events: asyncio.Queue[SwitchEvent] = asyncio.Queue()
+        self._room, self._room_of_port = packets, of_one_port
+        self._events: asyncio.Queue[T] = asyncio.Queue()
         self._packets = 0
         self._waiting: Counter[tuple[SwitchId, int]] = Counter()
 
-    def put(self, event: SwitchEvent) -> None:
-        if isinstance(event, PacketArrived):
+    def put(self, event: T) -> None:
+        if isinstance(event, PacketArrived | Bridged):
             place = event.switch, event.in_port
-            if self._packets >= PACKETS_WAITING or self._waiting[place] >= PORT_WAITING:
+            if self._packets >= self._room or self._waiting[place] >= self._room_of_port:
                 self.dropped += 1
                 return
             self._waiting[place] += 1
             self._packets += 1
         self._events.put_nowait(event)
 
-    async def taken(self) -> AsyncIterator[SwitchEvent]:
+    async def taken(self) -> AsyncIterator[T]:
         """Everything, from the start; waits where there is nothing."""
         while True:
             event = await self._events.get()
-            if isinstance(event, PacketArrived):
+            if isinstance(event, PacketArrived | Bridged):
                 self._leave(event.switch, event.in_port)
             yield event
 

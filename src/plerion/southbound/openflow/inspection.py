@@ -7,21 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import ParamSpec, TypeVar
 
-from plerion.flow.admission import Admission
-from plerion.index.dz import DzError
 from plerion.southbound.openflow.connection import Connection, ConnectionLost
 from plerion.southbound.openflow.decode import port_counters, table_counters
 from plerion.southbound.openflow.events import SwitchStatistics
 from plerion.southbound.openflow.messages import MalformedMessage, Part
-from plerion.southbound.openflow.pipeline import (
-    OURS,
-    OURS_MASK,
-    RULE,
-    TABLES,
-    Entry,
-    Purpose,
-    admission_entry,
-)
+from plerion.southbound.openflow.pipeline import OURS, OURS_MASK, RULE, TABLES, Purpose
 from plerion.southbound.openflow.readback import Found, Held, read_back
 from plerion.southbound.openflow.shapes import SwitchShapes
 
@@ -47,27 +37,6 @@ async def held(
     except MalformedMessage as error:
         connection.close(str(error))
         raise ConnectionLost(str(error)) from None
-
-
-def admission(of: SwitchShapes, entry: Entry | None) -> Admission | None:
-    """The admission that this entry stands for, if it is one to the last bit."""
-    if entry is None or entry.match.in_port is None or entry.match.ipv6_dst is None:
-        return None
-    try:
-        made = Admission(of.switch, entry.match.in_port, of.plan.dz(entry.match.ipv6_dst))
-        return made if admission_entry(of.fabric.topology, of.plan, made) == entry else None
-    except (DzError, ValueError):
-        return None
-
-
-async def admissions(of: SwitchShapes, told: Held) -> frozenset[Admission]:
-    """`admitted`, beside the event loop when there are many."""
-    return await aside(len(told.others) > MANY, admitted, of, told)
-
-
-def admitted(of: SwitchShapes, told: Held) -> frozenset[Admission]:
-    found = (admission(of, one.entry) for one in told.others if one.cookie == Purpose.ADMISSION.cookie)
-    return frozenset(one for one in found if one is not None)
 
 
 async def statistics(of: SwitchShapes, connection: Connection) -> SwitchStatistics:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from plerion.southbound.openflow.pipeline import Entry
+from plerion.southbound.openflow.pipeline import Action, Entry
 
 VERSION = 4  # OpenFlow 1.3, the only one that we speak
 HEADER = 8  # bytes in front of every message
@@ -98,7 +98,9 @@ class PacketIn:
 
 @dataclass(frozen=True, slots=True)
 class PacketOut:
-    port: int
+    """The switch does this with the packet."""
+
+    actions: tuple[Action, ...]
     payload: bytes
 
 

@@ -18,51 +18,57 @@ Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Flags = npt.NDArray[np.bool_]
 
-ADDRESS_BITS = 128
 INSTRUCTION = 8  # bytes of an instruction in front of its actions
 _LENGTH, _XID, _BUNDLE, _PRIORITY = 2, 4, 16, 30  # where these stand in a message
-_ETH_TYPE, _IP_PROTO = 0x8000_0A02, 0x8000_1401
-_IPV6_DST, _IPV6_DST_MASKED = 0x8000_3610, 0x8000_3720
+_IN_PORT, _ETH_TYPE, _IP_PROTO = 0x8000_0004, 0x8000_0A02, 0x8000_1401
+_VLAN, _VLAN_MASKED, _IPV6_DST, _IPV6_DST_MASKED = 0x8000_0C02, 0x8000_0D04, 0x8000_3610, 0x8000_3720
+_TAG, _ANY, _UNTAGGED, _TAGGED = 0x1000, -1, 0, -2
+_OUTPUT, _POP_TAG = 0, 18
 
 
 class Shapes(NamedTuple):
-    """Row 4·n + 2·(deletes) + (whole address) is such a flow-mod of the n-th kind of entry, without its outputs."""
+    """Flow-mods of some kinds without what differs from one to the next, each with where its address stands."""
 
     octets: Octets
     size: Ints
-    address: Ints  # where the address stands; its mask follows unless the address is whole
+    address: Ints  # where the address stands; its mask follows where `masked`
+    masked: Flags
+    untags: Flags  # tags are taken off before hosts
     wrapping: int
 
 
 class Pieces(NamedTuple):
-    """What sends an event out by each slot of a switch, and the order in which slots have their turn."""
+    """What sends an event out by each slot of a switch, and the orders in which slots have their turn."""
 
     octets: Octets  # (slots, bytes of the longest)
     size: Ints
-    order: Ints
+    order: Ints  # (2, slots): where nothing is taken off, and where tags are
+    hosts: int  # in the second order the first of those that lead to hosts
     port: Ints  # the number of each slot's port, in order
+    untagging: Octets
+    to_us: Octets  # a whole instruction
 
 
-class Columns(NamedTuple):
-    """A row for each entry of an answer; of one that is not understood only the place and the packets count."""
+class Rows(NamedTuple):
+    """A row for each entry of an answer; of one that is not `ours` only the place and the packets count."""
 
     at: Ints
-    understood: Flags
-    high: Words
-    low: Words
-    length: Lengths
+    ours: Flags
+    in_port: Ints
+    vlan: Ints
+    priority: Ints
+    destination: Words  # (rows, 4): address and mask
     ports: Words  # (rows, words)
+    untag: Flags
+    bridge: Flags
     packets: Words
 
 
-class Addressing(NamedTuple):
-    """The bits in front of a dz in its address, and how many they are; what marks an entry of events."""
+class Home(NamedTuple):
+    """Where entries that forward stand, and their mark."""
 
-    head: Word
-    shift: int
-    cookie: Word
     table: int
-    priority: int  # of the whole space
+    cookie: Word
 
 
 @kernel
@@ -81,37 +87,39 @@ def take(given: Octets, at: Int, width: Int) -> Word:
 
 
 @kernel
-def mask_words(length: Int) -> tuple[Word, Word]:
-    """The netmask with this many leading ones."""
-    ones = ~np.uint64(0)
-    if length == 0:
-        return np.uint64(0), np.uint64(0)
-    if length <= 64:
-        return ones << np.uint64(64 - length), np.uint64(0)
-    return ones, ones << np.uint64(128 - length)
+def has(ports: Words, slot: Int) -> bool:
+    return bool((ports[slot >> 6] >> np.uint64(slot & 63)) & np.uint64(1))
 
 
 @kernel
-def sizes(size: Ints, pieces: Pieces, shape: Ints, ports: Words) -> Ints:
+def sizes(made: Shapes, pieces: Pieces, shape: Ints, ports: Words) -> Ints:
     """The bytes of each message."""
-    found = size[shape]
+    found = made.size[shape]
     for i in range(len(shape)):
-        actions = 0
-        for slot in range(len(pieces.size)):
-            if (ports[i, slot >> 6] >> np.uint64(slot & 63)) & np.uint64(1):
+        actions, to_hosts = 0, False
+        for at in range(len(pieces.size)):
+            slot = pieces.order[1, at]
+            if has(ports[i], slot):
                 actions += pieces.size[slot]
+                to_hosts |= at >= pieces.hosts
         if actions > 0:
             found[i] += INSTRUCTION + actions
+            found[i] += len(pieces.untagging) if to_hosts and made.untags[shape[i]] else 0
     return found
 
 
 @kernel
-def write_actions(out: Octets, at: Int, pieces: Pieces, ports: Words) -> Int:
+def write_actions(out: Octets, at: Int, pieces: Pieces, ports: Words, untags: bool) -> Int:
     """An instruction to apply the pieces of these ports, in their order; where it ends."""
-    begin = at
+    begin, tagged = at, untags
     at += INSTRUCTION
-    for slot in pieces.order:
-        if (ports[slot >> 6] >> np.uint64(slot & 63)) & np.uint64(1):
+    for place in range(len(pieces.size)):
+        slot = pieces.order[1 if untags else 0, place]
+        if has(ports, slot):
+            if tagged and place >= pieces.hosts:
+                out[at : at + len(pieces.untagging)] = pieces.untagging
+                at += len(pieces.untagging)
+                tagged = False
             out[at : at + pieces.size[slot]] = pieces.octets[slot, : pieces.size[slot]]
             at += pieces.size[slot]
     if at == begin + INSTRUCTION:
@@ -128,42 +136,28 @@ def write(
     ends: Ints,
     made: Shapes,
     pieces: Pieces,
-    plan: Addressing,
     shape: Ints,
-    high: Words,
-    low: Words,
-    length: Lengths,
+    destination: Words,
+    priority: Ints,
     ports: Words,
-    numbers: tuple[Int, Int, bool],
+    first_xid: Int,
+    bundle: Int,
 ) -> None:
-    """All messages, each up to its end; `numbers` are the first xid, the bundle, and whether the length is a rank."""
-    first_xid, bundle, ranked = numbers
+    """All messages, each up to its end."""
     inner = made.wrapping
     for i in range(len(shape)):
         size, begin = made.size[shape[i]], ends[i - 1] if i > 0 else 0
         out[begin : begin + size] = made.octets[shape[i], :size]
         if ends[i] > begin + size:
-            write_actions(out, begin + size, pieces, ports[i])
+            write_actions(out, begin + size, pieces, ports[i], made.untags[shape[i]])
         for start in range(0, inner + 1, max(inner, 1)):
             put(out, begin + start + _LENGTH, 2, ends[i] - begin - start)
             put(out, begin + start + _XID, 4, first_xid + i)
         if inner > 0:
             put(out, begin + _BUNDLE, 4, bundle)
-        if ranked:
-            put(out, begin + inner + _PRIORITY, 2, plan.priority + np.int64(length[i]))
-        _put_network(out, begin + made.address[shape[i]], plan, high[i], low[i], np.int64(length[i]))
-
-
-@kernel
-def _put_network(out: Octets, at: Int, plan: Addressing, high: Word, low: Word, length: Int) -> None:
-    """The address of a dz, and its mask unless the address is whole."""
-    down, up = np.uint64(plan.shift), np.uint64(64 - plan.shift)
-    put(out, at, 8, plan.head | high >> down)
-    put(out, at + 8, 8, high << up | low >> down)
-    if plan.shift + length < ADDRESS_BITS:
-        first, second = mask_words(plan.shift + length)
-        put(out, at + 16, 8, first)
-        put(out, at + 24, 8, second)
+        put(out, begin + inner + _PRIORITY, 2, priority[i])
+        for word in range(4 if made.masked[shape[i]] else 2):
+            put(out, begin + made.address[shape[i]] + 8 * word, 8, destination[i, word])
 
 
 @kernel
@@ -184,32 +178,25 @@ def chain(body: Octets) -> Ints:
 
 
 @kernel
-def read(body: Octets, rows: Columns, pieces: Pieces, plan: Addressing, scratch: Octets) -> None:
-    """Fills the rows of entries of events that say what we would have written, and marks them as understood."""
-    up, down = np.uint64(plan.shift), np.uint64(64 - plan.shift)
+def read(body: Octets, rows: Rows, pieces: Pieces, home: Home, scratch: Octets) -> None:
+    """Fills the rows of entries that forward and say what we would have written; whose address, is not looked at."""
     for i in range(len(rows.at)):
         at = rows.at[i]
         rows.packets[i] = take(body, at + 32, 8)
-        length = np.int64(take(body, at + 12, 2)) - plan.priority
-        ours = take(body, at + 24, 8) == plan.cookie and body[at + 2] == plan.table
+        rows.priority[i] = np.int64(take(body, at + 12, 2))
+        ours = take(body, at + 24, 8) == home.cookie and body[at + 2] == home.table
         timeless = take(body, at + 14, 4) == 0
-        if not (ours and timeless and 0 <= length <= ADDRESS_BITS - plan.shift):
-            continue
-        fits, first, second = _address(body, at + 48, plan.shift + length)
-        if not fits or first >> down != plan.head >> down:
+        if not (ours and timeless and rows.priority[i] > 0 and _matches(body, at + 48, rows, i)):
             continue
         begin = at + 48 + (np.int64(take(body, at + 50, 2)) + 7) // 8 * 8
-        if _ports(body, begin, at + np.int64(take(body, at, 2)), pieces, rows.ports[i], scratch):
-            rows.understood[i] = True
-            rows.high[i], rows.low[i] = first << up | second >> down, second << up
-            rows.length[i] = length
+        rows.ours[i] = _does(body, begin, at + np.int64(take(body, at, 2)), pieces, rows, i, scratch)
 
 
 @kernel
-def _address(body: Octets, at: Int, length: Int) -> tuple[bool, Word, Word]:
-    """The address of a match for events under a prefix of this length; False when it matches anything else."""
-    first, second, seen = np.uint64(0), np.uint64(0), 0
-    mask_first, mask_second = mask_words(length)
+def _matches(body: Octets, at: Int, rows: Rows, i: Int) -> bool:
+    """Fills in what an entry matches; False when that is anything but events."""
+    rows.in_port[i], rows.vlan[i], seen = _ANY, _ANY, 0
+    rows.destination[i, 2:] = ~np.uint64(0)
     here, end = at + 4, at + np.int64(take(body, at + 2, 2))
     while here + 4 <= end:
         header = np.int64(take(body, here, 4))
@@ -220,33 +207,54 @@ def _address(body: Octets, at: Int, length: Int) -> tuple[bool, Word, Word]:
             seen |= 1
         elif header == _IP_PROTO and body[begin] == 17:
             seen |= 2
-        elif header == (_IPV6_DST if length == ADDRESS_BITS else _IPV6_DST_MASKED):
-            first, second = take(body, begin, 8), take(body, begin + 8, 8)
-            exact = length == ADDRESS_BITS or (
-                take(body, begin + 16, 8) == mask_first and take(body, begin + 24, 8) == mask_second
-            )
-            seen |= 4 if exact else 8
+        elif header in (_IPV6_DST, _IPV6_DST_MASKED):
+            for word in range((header & 0xFF) // 8):
+                rows.destination[i, word] = take(body, begin + 8 * word, 8)
+            seen |= 4
+        elif header == _IN_PORT:
+            rows.in_port[i] = np.int64(take(body, begin, 4))
+        elif header in (_VLAN, _VLAN_MASKED):
+            rows.vlan[i] = _vlan(np.int64(take(body, begin, header & 0xFF)), header == _VLAN_MASKED)
+            seen |= 0 if rows.vlan[i] != _ANY else 8
         else:
             seen |= 8
-    clean = first & ~mask_first == 0 and second & ~mask_second == 0
-    return here == end and seen == 7 and clean, first, second
+    return here == end and seen == 7
 
 
 @kernel
-def _ports(body: Octets, begin: Int, end: Int, pieces: Pieces, ports: Words, scratch: Octets) -> bool:
-    """Collects the ports of an entry's outputs; True when the entry does with them what we would have written."""
+def _vlan(told: Int, masked: bool) -> Int:
+    """What a match of tags means; ANY for what we never write."""
+    if masked:
+        return _TAGGED if told == _TAG << 16 | _TAG else _ANY
+    if told == 0:
+        return _UNTAGGED
+    return told - _TAG if told > _TAG and told < 2 * _TAG else _ANY
+
+
+@kernel
+def _does(body: Octets, begin: Int, end: Int, pieces: Pieces, rows: Rows, i: Int, scratch: Octets) -> bool:
+    """Collects what an entry does; True when it does that just as we would have written it."""
+    ports, untag = rows.ports[i], False
     ports[:] = 0
+    if end - begin == len(pieces.to_us) and np.all(body[begin:end] == pieces.to_us):
+        rows.bridge[i] = True
+        return True
     here = begin + INSTRUCTION
-    while here + 16 <= end:
+    while here + 8 <= end:
         size = np.int64(take(body, here + 2, 2))
         if size < 8:
             return False
-        if take(body, here, 2) == 0:
+        kind = take(body, here, 2)
+        untag |= kind == np.uint64(_POP_TAG)
+        if kind == np.uint64(_OUTPUT):
             number = np.int64(take(body, here + 4, 4))
             slot = np.searchsorted(pieces.port, number)
             if slot == len(pieces.port) or pieces.port[slot] != number:
                 return False
             ports[slot >> 6] |= np.uint64(1) << np.uint64(slot & 63)
         here += size
-    written = write_actions(scratch, 0, pieces, ports)
+    rows.untag[i] = untag
+    if untag and rows.vlan[i] in (_ANY, _UNTAGGED):
+        return False
+    written = write_actions(scratch, 0, pieces, ports, untag)
     return end - begin == written and bool(np.all(scratch[:written] == body[begin:end]))

@@ -6,7 +6,7 @@ from ipaddress import IPv6Address, IPv6Network
 from struct import Struct
 
 from plerion.southbound.openflow.messages import MalformedMessage
-from plerion.southbound.openflow.pipeline import Match
+from plerion.southbound.openflow.pipeline import Masked, Match
 
 _MATCH = Struct("!HH")
 _BASIC = 0x8000
@@ -16,6 +16,7 @@ _FIELDS = {  # name by number in the class of basic fields, and the bytes of its
     3: ("eth_dst", 6),
     4: ("eth_src", 6),
     5: ("eth_type", 2),
+    6: ("vlan_vid", 2),
     8: ("ip_dscp", 1),
     9: ("ip_ecn", 1),
     10: ("ip_proto", 1),
@@ -84,10 +85,12 @@ def match_of(found: Fields) -> Match | None:
     for name, (value, mask) in found.items():
         number = int.from_bytes(value, "big")
         if name == "ipv6_dst":
-            length = prefix_length(mask)
-            if length is None or number & ((1 << (128 - length)) - 1):
+            ones = (1 << 128) - 1 if mask is None else int.from_bytes(mask, "big")
+            if number & ~ones:
                 return None
-            values[name] = IPv6Network((number, length))
+            values[name] = _destination(number, ones)
+        elif name == "vlan_vid" and mask is not None:
+            values[name] = number, int.from_bytes(mask, "big")
         elif mask is not None:
             return None
         elif name == "eth_src":
@@ -97,9 +100,9 @@ def match_of(found: Fields) -> Match | None:
     return Match(**values)  # type: ignore[arg-type]  # each field has its own type above
 
 
-def prefix_length(mask: bytes | None) -> int | None:
-    """How many leading ones the mask has, `None` when there are ones after a zero."""
-    if mask is None:
-        return 128
-    zeros = ~int.from_bytes(mask, "big") & ((1 << 128) - 1)
-    return None if zeros & (zeros + 1) else 128 - zeros.bit_length()
+def _destination(number: int, ones: int) -> IPv6Network | Masked:
+    """A network where the mask is one."""
+    zeros = ~ones & ((1 << 128) - 1)
+    if zeros & (zeros + 1):
+        return IPv6Address(number), IPv6Address(ones)
+    return IPv6Network((number, 128 - zeros.bit_length()))

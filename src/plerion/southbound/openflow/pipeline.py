@@ -4,8 +4,8 @@ A packet first meets *admission*, which decides who may send, then *forwarding*,
 Each table has one owner, and each kind of entry has a cookie, so that what a switch holds can be read back by kind
 and an entry that is not ours is never read, changed or deleted.
 
-`furniture` gives the entries that follow from the topology alone; `admission_entry` and `forwarding_entry` say what
-an admission and an entry of a table look like on a switch. The fast encoder (`flowmod`) is checked against them.
+`furniture` gives the entries that follow from the topology alone, `dialect` those that follow from what the network is
+told.
 """
 
 from __future__ import annotations
@@ -17,25 +17,26 @@ from functools import cache
 from ipaddress import IPv6Address, IPv6Network
 from typing import Any
 
-from plerion.flow.admission import CONTROL_ADDRESS, CONTROL_PORT, Admission
-from plerion.flow.entry import LOWEST_PRIORITY, FlowEntry
-from plerion.flow.render import LastHop, actions
+from plerion.flow.admission import CONTROL_ADDRESS, CONTROL_PORT
+from plerion.flow.entry import LOWEST_PRIORITY
 from plerion.index.address import AddressPlan
-from plerion.index.dz import WHOLE, Dz
 from plerion.topology.graph import HostId, SwitchId, Topology, ipv6, mac
+from plerion.update.entries import Table
 
-ADMISSION, FORWARDING = 0, 1
+ADMISSION, FORWARDING = int(Table.EDGE), int(Table.FORWARDING)
 TABLES = {ADMISSION: "admission: who may send", FORWARDING: "forwarding: where an event goes"}
 
 CONTROLLER = 0xFFFF_FFFD  # the reserved port that leads to us
 WHOLE_PACKET = 0xFFFF  # of a packet for the controller, all bytes and no buffer in the switch
 
-IPV6, LLDP = 0x86DD, 0x88CC
+IPV6, LLDP, VLAN = 0x86DD, 0x88CC, 0x8100
 UDP = 17
+TAG = 0x1000  # in a VLAN id that is matched or set: there is a tag
 
 OURS = 0x506C_6572 << 32  # "Pler"
 OURS_MASK = 0xFFFF_FFFF << 32
 EXACTLY = (1 << 64) - 1
+ALL_EVENTS = IPv6Network(AddressPlan().everything)
 # Deletes by the same cookie as EXACTLY would. Open vSwitch looks entries up by their cookie when all bits of it are
 # given, one by one among all that have it: of 28,000 deletions that takes 14 s, and with this mask 0.1 s.
 OURS_TO_DELETE = OURS_MASK | 0xFFFF
@@ -64,7 +65,10 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One line of the pipeline: `one_per` says how many entries it stands for, `fields` what they match."""
+    """One line of the pipeline: `one_per` says how many entries it stands for, `fields` what they match.
+
+    While an update is under way, and after some, they may match what is in `also`, and have other priorities.
+    """
 
     name: str
     table: int
@@ -73,9 +77,11 @@ class Rule:
     fields: tuple[str, ...]
     outcome: Outcome
     purpose: Purpose
+    also: tuple[str, ...] = ()
 
 
 _EVENT = ("eth_type", "ip_proto", "ipv6_dst")
+_TAG = ("vlan_vid",)
 _SENDER = ("in_port", "eth_src", "eth_type", "ip_proto", "ipv6_src", "ipv6_dst")
 
 RULES: tuple[Rule, ...] = (
@@ -86,13 +92,27 @@ RULES: tuple[Rule, ...] = (
         "control", ADMISSION, 400, "host port", (*_SENDER, "udp_dst"), Outcome.CONTROLLER, Purpose.FURNITURE
     ),
     Rule("transit", ADMISSION, 300, "switch port", ("in_port",), Outcome.NEXT_TABLE, Purpose.FURNITURE),
-    Rule("admitted", ADMISSION, 200, "admission", _SENDER, Outcome.NEXT_TABLE, Purpose.ADMISSION),
+    Rule("bridged", ADMISSION, 300, "publisher", _SENDER, Outcome.CONTROLLER, Purpose.ADMISSION, _TAG),
+    Rule("admitted", ADMISSION, 200, "admission", _SENDER, Outcome.NEXT_TABLE, Purpose.ADMISSION, _TAG),
     Rule("refused", ADMISSION, 100, "host port", ("in_port", *_EVENT), Outcome.DROP, Purpose.FURNITURE),
     Rule("strangers", ADMISSION, 0, "switch", (), Outcome.DROP, Purpose.FURNITURE),
-    Rule("events", FORWARDING, LOWEST_PRIORITY, "dz", _EVENT, Outcome.OUTPUTS, Purpose.FORWARDING),
+    Rule(
+        "events",
+        FORWARDING,
+        LOWEST_PRIORITY,
+        "dz",
+        _EVENT,
+        Outcome.OUTPUTS,
+        Purpose.FORWARDING,
+        ("in_port", *_TAG),
+    ),
     Rule("unwanted", FORWARDING, 0, "switch", (), Outcome.DROP, Purpose.FURNITURE),
 )
 RULE: Mapping[str, Rule] = {rule.name: rule for rule in RULES}
+
+
+Masked = tuple[IPv6Address, IPv6Address]
+"""An address and a mask, for where it is no network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +122,10 @@ class Match:
     in_port: int | None = None
     eth_src: str | None = None
     eth_type: int | None = None
+    vlan_vid: int | tuple[int, int] | None = None  # 0 for no tag, else with TAG; or a value and a mask
     ip_proto: int | None = None
     ipv6_src: IPv6Address | None = None
-    ipv6_dst: IPv6Network | None = None
+    ipv6_dst: IPv6Network | Masked | None = None
     udp_dst: int | None = None
     ip_dscp: int | None = None
     ip_ecn: int | None = None
@@ -118,13 +139,23 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class SetField:
-    """Writes a header field: `eth_dst` as ``02:…``, or `ipv6_dst` as ``fd00::1``."""
+    """Writes a header field: `eth_dst` as ``02:…``, `ipv6_dst` as ``fd00::1``, or `vlan_vid` as a number with TAG."""
 
     name: str
-    value: str
+    value: str | int
 
 
-Action = Output | SetField
+@dataclass(frozen=True, slots=True)
+class PushTag:
+    """A VLAN tag comes in front of what the packet has."""
+
+
+@dataclass(frozen=True, slots=True)
+class PopTag:
+    """The outermost tag goes. A switch takes this only where the match says that there is a tag."""
+
+
+Action = Output | SetField | PushTag | PopTag
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +181,10 @@ def furniture(topology: Topology, switch: SwitchId) -> frozenset[Entry]:
     for number in topology.ports(switch):
         peer = topology.peer(switch, number)
         if peer is not None and topology.has_host(HostId(peer.node)):
-            sender = _sender(topology, HostId(peer.node), number)
+            own = sender(topology, HostId(peer.node), number)
             control = {"ipv6_dst": IPv6Network(CONTROL_ADDRESS), "udp_dst": CONTROL_PORT}
-            found.add(_entry(RULE["control"], sender | control))
-            found.add(_entry(RULE["refused"], sender | {"ipv6_dst": network(AddressPlan(), WHOLE)}))
+            found.add(_entry(RULE["control"], own | control))
+            found.add(_entry(RULE["refused"], own | {"ipv6_dst": ALL_EVENTS}))
         else:
             found.add(_entry(RULE["transit"], {"in_port": number}))
     return frozenset(found)
@@ -162,44 +193,13 @@ def furniture(topology: Topology, switch: SwitchId) -> frozenset[Entry]:
 @cache
 def turns() -> tuple[Entry, Entry]:
     """A switch has one of these; `turn` says why. Events have the traffic class 0, so neither matches any."""
-    values = {"eth_type": IPV6, "ip_proto": UDP, "ipv6_dst": network(AddressPlan(), WHOLE)}
+    values = {"eth_type": IPV6, "ip_proto": UDP, "ipv6_dst": ALL_EVENTS}
     odd = _entry(RULE["odd turn"], values | {"ip_dscp": 63})
     return odd, _entry(RULE["even turn"], values | {"ip_ecn": 3})
 
 
-def admission_entry(topology: Topology, plan: AddressPlan, admission: Admission) -> Entry:
-    """What lets these events of the host at this port in; there must be a host."""
-    sender = _sender(topology, host_at(topology, admission.switch, admission.port), admission.port)
-    return _entry(RULE["admitted"], sender | {"ipv6_dst": network(plan, admission.dz)})
-
-
-def forwarding_entry(
-    topology: Topology, plan: AddressPlan, last_hop: LastHop, switch: SwitchId, entry: FlowEntry
-) -> Entry:
-    """An entry of a table as the switch holds it."""
-    steps: list[Action] = []
-    for action in actions(topology, switch, entry, last_hop):
-        steps += [SetField(*own) for own in action.get("set", {}).items()]
-        steps += [Output(action["output"])] if "output" in action else []
-    values = {"eth_type": IPV6, "ip_proto": UDP, "ipv6_dst": network(plan, entry.dz)}
-    return _entry(RULE["events"], values, entry.dz.length, tuple(steps))
-
-
-def host_at(topology: Topology, switch: SwitchId, port: int) -> HostId:
-    peer = topology.peer(switch, port)
-    if peer is None or not topology.has_host(HostId(peer.node)):
-        raise ValueError(f"there is no host at {switch}:{port}, so nothing can be admitted there")
-    return HostId(peer.node)
-
-
-def network(plan: AddressPlan, dz: Dz) -> IPv6Network:
-    found = plan.network(dz)
-    if not isinstance(found, IPv6Network):
-        raise ValueError("switches match events by IPv6 addresses; give a plan of the family ipv6")
-    return found
-
-
-def _sender(topology: Topology, host: HostId, port: int) -> dict[str, Any]:
+def sender(topology: Topology, host: HostId, port: int) -> dict[str, Any]:
+    """The fields of what this host sends into its switch."""
     return {
         "in_port": port,
         "eth_src": mac(topology, host),
@@ -209,12 +209,12 @@ def _sender(topology: Topology, host: HostId, port: int) -> dict[str, Any]:
     }
 
 
-def _entry(rule: Rule, values: Mapping[str, Any], above: int = 0, outputs: tuple[Action, ...] = ()) -> Entry:
-    """The entry of a rule: it matches the rule's fields and no others."""
+def _entry(rule: Rule, values: Mapping[str, Any]) -> Entry:
+    """Furniture of this rule: it matches the rule's fields and no others."""
     match = Match(**{name: values[name] for name in rule.fields})
-    to_us = (Output(CONTROLLER, WHOLE_PACKET),) if rule.outcome is Outcome.CONTROLLER else outputs
+    to_us = (Output(CONTROLLER, WHOLE_PACKET),) if rule.outcome is Outcome.CONTROLLER else ()
     goto = FORWARDING if rule.outcome is Outcome.NEXT_TABLE else None
-    return Entry(rule.table, rule.priority + above, match, rule.purpose.cookie, to_us, goto)
+    return Entry(rule.table, rule.priority, match, rule.purpose.cookie, to_us, goto)
 
 
 def drawing() -> str:
@@ -222,7 +222,7 @@ def drawing() -> str:
     lines = ["| table | rule | priority | one a | matches | then |", "| --- | --- | --- | --- | --- | --- |"]
     for rule in RULES:
         priority = f"{rule.priority} + length" if rule.one_per == "dz" else str(rule.priority)
-        fields = ", ".join(rule.fields) or "everything"
+        fields = ", ".join([*rule.fields, *(f"[{name}]" for name in rule.also)]) or "everything"
         place = f"{rule.table} | {rule.name} | {priority} | {rule.one_per}"
         lines.append(f"| {place} | {fields} | {rule.outcome.value} |")
     return "\n".join(lines)

@@ -1,56 +1,72 @@
-"""Bringing a switch that has just connected back to what it should be, by the difference and nothing else."""
+"""A switch is told the difference between what it holds and what it should, in one bundle, and nothing beside it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from struct import Struct
 
-from plerion.southbound.openflow.cache import whose_turn
+from plerion.southbound.openflow.cache import MESSAGES, turned, whose_turn
 from plerion.southbound.openflow.codec import ATOMIC_AND_ORDERED, encode
-from plerion.southbound.openflow.connection import Connection, Errors
 from plerion.southbound.openflow.decode import BUNDLE_ADD, ONF
-from plerion.southbound.openflow.inspection import MANY, admission, aside, held
+from plerion.southbound.openflow.flowmod import flow_mods
 from plerion.southbound.openflow.messages import VERSION, BundleAdd, Command, FlowMod
 from plerion.southbound.openflow.pipeline import OURS_TO_DELETE, Entry, furniture, turns
-from plerion.southbound.openflow.readback import Found, Held
+from plerion.southbound.openflow.readback import Found, Held, sorted_out
 from plerion.southbound.openflow.shapes import SwitchShapes
-from plerion.southbound.protocol import EntriesRefused
-from plerion.topology.graph import SwitchId
+from plerion.southbound.openflow.tags import told
+from plerion.update.entries import Changes, Entries, changes
+
+Target = Callable[[Entries], Entries]
+"""From the rows that a switch holds to those that it should."""
 
 
-def repairs(of: SwitchShapes, told: Held) -> tuple[list[Found], list[Entry]]:
-    """What carries our cookie and is nothing that we would have written; and the furniture that is missing."""
-    wanted = furniture(of.fabric.topology, of.switch) | {turns()[whose_turn(told)]}
-    stale = [one for one in told.others if one.entry not in wanted and admission(of, one.entry) is None]
-    standing = {one.entry for one in told.others}
-    return stale, [entry for entry in wanted if entry not in standing]
+@dataclass(frozen=True, slots=True, eq=False)
+class Bundle:
+    """What one switch is told at once; `turns` where the other turn comes in the place of the one that stands."""
+
+    changes: Changes
+    turns: bool
+    stale: list[Found] = field(default_factory=list)
+    missing: list[Entry] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        """The messages."""
+        return len(self.changes) + len(self.stale) + len(self.missing) + self.turns * MESSAGES
+
+    def write(self, of: SwitchShapes, turn: int, first_xid: int, bundle: int) -> bytes:
+        """What goes, goes first, so that a full table has room for what comes."""
+        xid, parts = first_xid, []
+        for one in self.stale:
+            parts.append(wrapped(deletion(one, xid), bundle))
+            xid += 1
+        parts.append(flow_mods(of, self.changes, xid, bundle))
+        xid += len(self.changes)
+        for entry in self.missing:
+            parts.append(encode(BundleAdd(bundle, FlowMod(Command.ADD, entry)), xid))
+            xid += 1
+        return b"".join([*parts, turned(turn, xid, bundle) if self.turns else b""])
 
 
-async def furnish(of: SwitchShapes, connection: Connection) -> Held:
-    """Repairs the switch's furniture by its difference, and gives what else it holds."""
-    async with connection.changing:
-        told = await held(of, connection)
-        stale, missing = await aside(len(told.others) > MANY, repairs, of, told)
+@dataclass(frozen=True, slots=True, eq=False)
+class Repair:
+    """The bundle that brings a switch to its rows, and whose turn it is before it."""
 
-        def write(first_xid: int, bundle: int) -> bytes:
-            numbered = iter(range(first_xid, first_xid + len(stale) + len(missing)))
-            gone = [wrapped(deletion(one, xid), bundle) for one, xid in zip(stale, numbered, strict=False)]
-            put = [
-                encode(BundleAdd(bundle, FlowMod(Command.ADD, entry)), xid)
-                for entry, xid in zip(missing, numbered, strict=True)
-            ]
-            return b"".join(gone + put)
-
-        count = len(stale) + len(missing)
-        if count:
-            check_taken(of.switch, count, await connection.change(count, write))
-    return told
+    bundle: Bundle
+    rows: Entries
+    turn: int
 
 
-def check_taken(switch: SwitchId, count: int, errors: Errors) -> None:
-    """Raises what the switch had against a bundle; the error of a message says more than that of the bundle."""
-    if errors:
-        _, error = max(errors, key=lambda found: found[0])
-        raise EntriesRefused(switch, error.reason, count)
+def repair(of: SwitchShapes, held: Held, target: Target) -> Repair:
+    """What carries our cookie and is nothing that we would have written goes; furniture that is missing comes."""
+    rows, others = sorted_out(of, held)
+    wanted, turn = target(rows), whose_turn(held)
+    standing = furniture(of.fabric.topology, of.switch) | {turns()[turn]}
+    stale = [one for one in others if one.entry not in standing]
+    there = {one.entry for one in others}
+    missing = [entry for entry in standing if entry not in there]
+    change = told(changes(rows, wanted))
+    return Repair(Bundle(change, bool(len(change) or stale), stale, missing), wanted, turn)
 
 
 _DELETION = Struct("!BBHIQQBBHHHIIIHxx")
