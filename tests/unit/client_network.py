@@ -53,6 +53,7 @@ class Network(asyncio.DatagramProtocol):
         self.lose: Callable[[Request], bool] = lambda _: False
         self.quota = 100
         self.known: set[str] = set()
+        self.adopted: set[str] = set()
         self.ports: dict[str, list[int]] = {}
         self._hosts: dict[str, str] = {}
         self._arriving: deque[str] = deque()
@@ -104,6 +105,7 @@ class Network(asyncio.DatagramProtocol):
 
     def describe(self, index: ContentIndex) -> None:
         self.packed = pack(Description(index, PLAN, "raw"))
+        self.adopted.clear()
         self.epoch = index.epoch
 
     def forget(self) -> None:
@@ -151,6 +153,12 @@ class Network(asyncio.DatagramProtocol):
         if isinstance(request, control.Leave):
             self.withdraw(session)
             self.known.discard(session)
+        elif isinstance(request, control.Adopted):
+            current = request.digest == digest(self.packed)
+            (self.adopted.add if current else self.adopted.discard)(session)
+            return Ready(number) if current else control.Outdated(number)
+        elif isinstance(request, control.Advertise) and session not in self.adopted:
+            return control.Outdated(number)
         elif not isinstance(request, control.KeepAlive):
             return self._take(request, f"{self._hosts[session]}/{session}/{request.name}")
         return Ready(number)

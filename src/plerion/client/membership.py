@@ -3,6 +3,9 @@
 What the application advertised and subscribed is kept here. When the controller says that it does not know the session
 (it was restarted without its memory, or the lease ended while the host slept), the session joins again and wishes for
 all of it once more; the application notices nothing but a pause.
+
+A network may change its index while events flow. Then each session is told, fetches the new description, sends by it
+from then on, and says so (`Adopted`) when nothing that it sent by the old one can still be on its way into the network.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final, Literal
 
 from plerion.client.channel import ControlChannel, Target
@@ -18,7 +21,18 @@ from plerion.client.errors import AdvertisementRefused, ClientError, JoinRefused
 from plerion.client.place import Place
 from plerion.content.errors import ContentError
 from plerion.wire import control
-from plerion.wire.control import Notice, Part, Ready, Refused, Reply, Report, Request, Unknown, Welcome
+from plerion.wire.control import (
+    Notice,
+    Outdated,
+    Part,
+    Ready,
+    Refused,
+    Reply,
+    Report,
+    Request,
+    Unknown,
+    Welcome,
+)
 from plerion.wire.description import Description, digest, unpack
 
 WishKind = Literal["advertise", "subscribe"]
@@ -46,7 +60,7 @@ class Membership:
         self,
         lease_seconds: float,
         deadline_seconds: float,
-        described: Callable[[Description], None],
+        described: Callable[[Description], Awaitable[None]],
         refused: Callable[[Wish, ClientError], None],
         report: Callable[[], Report],
     ) -> None:
@@ -59,6 +73,7 @@ class Membership:
         self._wishes: dict[Wish, str] = {}
         self._turn = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._refreshing: asyncio.Task[None] | None = None
         self._channel: ControlChannel
 
     async def join(self, place: Place | None, target: Target) -> None:
@@ -103,9 +118,12 @@ class Membership:
         for _ in range(_TRIES):
             joins = self.joins
             reply = await self._channel.ask(make, self._deadline)
-            if not isinstance(reply, Unknown):
+            if isinstance(reply, Outdated):
+                await self._refresh()
+            elif isinstance(reply, Unknown):
+                await self._join_again(joins)
+            else:
                 return reply
-            await self._join_again(joins)
         raise ClientError(
             "the controller forgets the session as soon as it has joined",
             "ask for a longer lease, and check that only one controller answers",
@@ -120,6 +138,7 @@ class Membership:
             if isinstance(welcome, Welcome) and await self._describe(welcome):
                 self.host, self._lease_seconds = welcome.host, welcome.lease_seconds
                 self.joins += 1
+                await self._adopted()
                 return
         raise ClientError("the description of the network changes faster than it can be fetched", "try again")
 
@@ -138,9 +157,14 @@ class Membership:
         packed = b"".join(await asyncio.gather(*map(fetch, range(welcome.parts))))
         if digest(packed) != welcome.digest:
             return False
-        self._described(unpack(packed))
+        await self._described(unpack(packed))
         self._digest = welcome.digest
         return True
+
+    async def _adopted(self) -> None:
+        """Tells the controller what this session speaks; when that is news again, a notice says so."""
+        adopted = self._digest
+        await self._channel.ask(lambda number: control.Adopted(number, self.session, adopted), self._deadline)
 
     async def _join_again(self, joins: int) -> None:
         async with self._turn:
@@ -172,20 +196,28 @@ class Membership:
                 log.warning("keep-alive: %s", error.what)
 
     def _noticed(self, notice: Notice) -> None:
-        if notice.digest != self._digest:
-            self._start(self._refresh())
+        """Notices are repeated until they have had their effect; one at a time is enough."""
+        if self._refreshing is None or self._refreshing.done():
+            self._refreshing = self._start(self._followed(notice))
+
+    async def _followed(self, notice: Notice) -> None:
+        try:
+            if notice.digest == self._digest:
+                await self._adopted()
+            else:
+                await self._refresh()
+        except ContentError as error:
+            log.warning("the new description could not be fetched: %s", error.what)
 
     async def _refresh(self) -> None:
         async with self._turn:
-            try:
-                await self._join()
-            except ContentError as error:
-                log.warning("the new description could not be fetched: %s", error.what)
+            await self._join()
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
 
 def _check(wish: Wish, reply: Reply) -> None:

@@ -28,7 +28,7 @@ _DONTWAIT: Final = socket.MSG_DONTWAIT
 _SO_RXQ_OVFL: Final = 40  # Linux: tell with each datagram how many were dropped before it
 _CONTROL: Final = 24  # bytes: a header of 16, the count of 4, padding
 _POINTER: Final = np.dtype(np.uintp)
-_LATER: Final = (errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS, errno.EINTR)
+LATER: Final = (errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS, errno.EINTR)
 
 NAME: Final = np.dtype(
     [("family", "=u2"), ("port", ">u2"), ("flow", "=u4"), ("address", "u1", 16), ("scope", "=u4")]
@@ -120,7 +120,7 @@ class MultiSender:
         )
         if sent < 0:
             code = ctypes.get_errno()
-            if code not in _LATER:
+            if code not in LATER:
                 raise TransportError(
                     f"the kernel does not send: {os.strerror(code)}", "check address, route and interface"
                 )
@@ -158,7 +158,7 @@ class MultiReceiver:
         )
         if count <= 0:
             code = ctypes.get_errno()
-            if count < 0 and code not in _LATER and code != errno.ECONNREFUSED:
+            if count < 0 and code not in LATER and code != errno.ECONNREFUSED:
                 raise TransportError(f"the kernel does not receive: {os.strerror(code)}")
             self.sources = []
             return []

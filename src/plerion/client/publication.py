@@ -162,6 +162,18 @@ def addresses(plan: AddressPlan, dz: DzColumns) -> Addresses:
     return words.view(np.uint8).reshape(len(dz), 16)
 
 
+def group_addresses(plan: AddressPlan, groups: Sequence[Dz], codes: Codes) -> tuple[Ints, Addresses]:
+    """Where events go while they are sent to groups: to the first whose cell covers a code, each event once a group."""
+    high, low = np.asarray(codes.dz.high), np.asarray(codes.dz.low)
+    chosen = np.full(len(high), -1)
+    for number, cell in reversed([*enumerate(groups)]):
+        cut_high, cut_low = cut_keys(high, low, np.full(len(high), cell.length, np.uint8))
+        chosen[(cut_high == cell.key()[0]) & (cut_low == cell.key()[1])] = number
+    event, group = np.unique(np.stack((codes.event, chosen))[:, chosen >= 0], axis=1)
+    packed = [plan.group(number).packed for number in range(len(groups))]
+    return event, np.frombuffer(b"".join(packed), np.uint8).reshape(-1, 16)[group]
+
+
 def check_advertised(matcher: BitsetMatcher | None, points: Floats, filters: Sequence[str]) -> None:
     """Refuses events that no advertisement of the session has: the first switch would drop them without a word."""
     if matcher is None:

@@ -27,6 +27,7 @@ from plerion.wire.event import MAX_BYTES, EventDatagram
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
+_SPOKEN: Final = 4  # indexes whose events may still arrive
 _AGAIN: Final = 4_096  # events that came again, remembered to tell copies from doubles
 _UNDECODABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError, TypeError)
 
@@ -61,12 +62,16 @@ class Reception:
         self._watch = watch
         self._windows = Windows()
         self._again: OrderedDict[tuple[bytes, str, int], int] = OrderedDict()
+        self._spoken: OrderedDict[int, ContentIndex] = OrderedDict()  # by epoch
         self.describe(index)
 
     def describe(self, index: ContentIndex) -> None:
-        """Reads events of this index from now on."""
+        """Reads events of this index from now on, and goes on reading those of a few before it."""
         self._index = index
-        self._tiled = tile_tree(index) is not None
+        self._spoken[index.epoch] = index
+        self._spoken.move_to_end(index.epoch)
+        while len(self._spoken) > _SPOKEN:
+            self._spoken.popitem(last=False)
         self._decode = _decoder(index.schema).decode
         self._positions = _Positions(index.schema)
         self._matcher: BitsetMatcher | None = None
@@ -132,7 +137,7 @@ class Reception:
     def _is_fresh(self, source: bytes, event: EventDatagram, point: Floats) -> bool:
         if self._windows.of(source, event.publisher).first_time(event.sequence):
             return True
-        if not self._tiled and self._is_copy(source, event, point):
+        if self._is_copy(source, event, point):
             self.totals.copies += 1
         else:
             self.totals.doubles += 1
@@ -140,12 +145,15 @@ class Reception:
 
     def _is_copy(self, source: bytes, event: EventDatagram, point: Floats) -> bool:
         """Whether an event that came again has codes left under which it may come."""
+        index = self._spoken.get(event.epoch, self._index)
+        if tile_tree(index) is not None:  # then every event has one code
+            return False
         key = source, event.publisher, event.sequence
         arrivals = self._again.pop(key, 1) + 1
         self._again[key] = arrivals
         if len(self._again) > _AGAIN:
             self._again.popitem(last=False)
-        return arrivals <= len(self._index.codes(point.tolist()))
+        return arrivals <= len(index.codes(point.tolist()))
 
     def _hand_out(
         self, events: list[Any], senders: list[bytes], wanted: Flags, taken: Ints, received_ns: int

@@ -13,7 +13,6 @@ All of a session's subscriptions share one receiving socket, which is open befor
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
@@ -31,29 +30,20 @@ from plerion.client.membership import Membership, Wish
 from plerion.client.mmsg import BATCH
 from plerion.client.opening import Opening
 from plerion.client.place import Place
-from plerion.client.publication import (
-    Floats,
-    Publishable,
-    addresses,
-    check_advertised,
-    datagrams,
-    points_of,
-)
+from plerion.client.publication import Publishable, check_advertised, points_of
 from plerion.client.rehearsal import rehearse
+from plerion.client.sending import Sender
 from plerion.client.subscription import OnFull, Subscription
 from plerion.client.transport import Transport, network_transport
 from plerion.content.box import bounds, boxes
 from plerion.content.filter import Filter
 from plerion.content.parse import parse
 from plerion.content.schema import Schema
-from plerion.index.encode import encode
 from plerion.matching.bitset import BitsetMatcher
 from plerion.wire.control import Report
 from plerion.wire.description import Description
 
 QUEUE: Final = 10_000
-LINGER_SECONDS: Final = 0.25
-"""How long a session stays after its last event: leaving takes paths away, and an event may still be on one."""
 
 
 class Session:
@@ -70,8 +60,6 @@ class Session:
         log: str | Path | None = None,
         log_rate: float = 1.0,
     ) -> None:
-        self.published = 0
-        self.uncoded = 0  # events that no cluster of the index has, so that nobody can ask for them
         self._place, self._transport = place, transport
         self._log, self._log_rate = log, log_rate
         self._logbook: Logbook | None = None
@@ -80,7 +68,7 @@ class Session:
             lease_seconds, deadline_seconds, self._described, self._refused, self._report
         )
         self._names = count(1)
-        self._last_sent = 0.0
+        self._sender = Sender(self._sockets)
         self._advertised: dict[str, Filter] = {}
         self._admitted: BitsetMatcher | None = None
         self._closed = False
@@ -103,6 +91,16 @@ class Session:
     def publisher(self) -> str:
         """The name under which this session publishes; no other one ever has it."""
         return f"{self.host}/{self.id}"
+
+    @property
+    def published(self) -> int:
+        """Events that were sent, each once."""
+        return self._sender.published
+
+    @property
+    def uncoded(self) -> int:
+        """Events that no cluster of the index has, so that nobody can ask for them; they are not sent."""
+        return self._sender.uncoded
 
     @property
     def joins(self) -> int:
@@ -137,7 +135,7 @@ class Session:
         """Withdraws an advertisement."""
         self._open()._advertised.pop(name, None)
         self._admit()
-        await self._linger()
+        await self._sender.linger()
         await self._membership.withdraw(("advertise", name))
 
     async def publish(
@@ -152,7 +150,8 @@ class Session:
         extras = _extras(extra, len(points))
         for begin in range(0, len(points), BATCH):
             rows = slice(begin, begin + BATCH)
-            await self._send(points[rows], None if extras is None else extras[rows])
+            some = None if extras is None else extras[rows]
+            await self._sender.send(self.publisher, points[rows], some, self._logbook)
             await asyncio.sleep(0)
         return len(points)
 
@@ -170,7 +169,7 @@ class Session:
         if self._intake is not None:
             self._intake.close()
         try:
-            await self._linger()
+            await self._sender.linger()
             await self._membership.leave()
         finally:
             if self._transport is not None:
@@ -185,11 +184,6 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
-
-    async def _linger(self) -> None:
-        left = self._last_sent + LINGER_SECONDS - time.monotonic()
-        if left > 0:
-            await asyncio.sleep(left)
 
     def _open(self) -> Self:
         if self._closed:
@@ -234,8 +228,11 @@ class Session:
             self._transport = network_transport(self.description.last_hop, self._place)
         return self._transport
 
-    def _described(self, description: Description) -> None:
-        """Takes a description into use: the first one, or another one while events flow."""
+    async def _described(self, description: Description) -> None:
+        """Takes a description into use: the first one, or another one while events flow.
+
+        Returns when the kernel has all that was addressed by an earlier one, so nothing of that kind comes later.
+        """
         if description.plan.family != "ipv6":
             raise TransportError("the network has addresses of IPv4, which the client does not speak")
         rehearse(description.index)
@@ -244,6 +241,7 @@ class Session:
             self._logbook = Logbook(self._log, self.schema, self.id, self._log_rate)
         if self._intake is not None:
             self._intake.describe(description.index)
+        await self._sender.speak(description)
 
     def _refused(self, wish: Wish, error: ClientError) -> None:
         """The controller had forgotten a wish and does not take it again."""
@@ -265,23 +263,6 @@ class Session:
         parts = [bounds(boxes(filter), filter.schema) for filter in self._advertised.values()]
         sizes = np.cumsum([0, *map(len, parts)])
         self._admitted = BitsetMatcher.of(sizes, np.concatenate(parts)) if parts else None
-
-    async def _send(self, points: Floats, extras: Sequence[dict[str, Any] | None] | None) -> None:
-        index, plan = self.description.index, self.description.plan
-        codes = encode(index, points)
-        coded = np.unique(codes.event)
-        if len(coded) < len(points):
-            self.uncoded += len(points) - len(coded)
-            points = points[coded]
-            extras = None if extras is None else [extras[at] for at in coded]
-        now, first = time.time_ns(), self.published
-        sent = datagrams(self.schema, points, self.publisher, first, index.epoch, now, extras)
-        self.published += len(points)
-        row = np.searchsorted(coded, codes.event)
-        await self._sockets().send(addresses(plan, codes.dz), sent.rows(row))
-        self._last_sent = time.monotonic()
-        if self._logbook is not None:
-            self._logbook.sent(self.publisher, first, index.epoch, points, now)
 
 
 def _extras(

@@ -36,6 +36,7 @@ from plerion.client.mmsg import (
     destinations,
 )
 from plerion.client.place import Place
+from plerion.client.tagged import TaggedSocket
 from plerion.flow.admission import EVENT_PORT
 from plerion.index.address import AddressPlan
 from plerion.wire.event import MAX_BYTES
@@ -58,8 +59,8 @@ class Transport(Protocol):
         """Datagrams that the kernel had no room for, as far as it told."""
         ...
 
-    async def send(self, addresses: Addresses, datagrams: Datagrams) -> None:
-        """Returns when the kernel has taken all of them; waits while it has no room."""
+    async def send(self, addresses: Addresses, datagrams: Datagrams, vlan: int = 0) -> None:
+        """Returns when the kernel has taken all of them; waits while it has no room. 0 is no tag."""
         ...
 
     def listen(self) -> int:
@@ -86,8 +87,11 @@ class SocketTransport:
         sender: socket.socket,
         listen: Callable[[], tuple[socket.socket, int]],
         route: Callable[[Addresses], tuple[npt.NDArray[Any], Ints | None]],
+        tag: Callable[[], TaggedSocket] | None = None,
     ) -> None:
         self._socket = sender
+        self._tag = tag
+        self._tagged: TaggedSocket | None = None
         self._sender = MultiSender(sender)
         self._listen = listen
         self._route = route
@@ -98,7 +102,10 @@ class SocketTransport:
     def dropped(self) -> int:
         return 0 if self._receiver is None else self._receiver.dropped
 
-    async def send(self, addresses: Addresses, datagrams: Datagrams) -> None:
+    async def send(self, addresses: Addresses, datagrams: Datagrams, vlan: int = 0) -> None:
+        if vlan and self._tag is not None:
+            await self._send_tagged(addresses, datagrams, vlan)
+            return
         names, copies = self._route(addresses)
         if copies is not None:
             datagrams = datagrams.rows(copies)
@@ -107,6 +114,18 @@ class SocketTransport:
             taken = self._sender.send(names[sent:], datagrams.rows(slice(sent, None)))
             if not taken:
                 await _writable(self._socket)
+            sent += taken
+
+    async def _send_tagged(self, addresses: Addresses, datagrams: Datagrams, vlan: int) -> None:
+        if self._tagged is None:
+            assert self._tag is not None, "it was asked"
+            self._tagged = self._tag()
+        sent = 0
+        while sent < len(addresses):
+            rest = slice(sent, None)
+            taken = self._tagged.send(addresses[rest], datagrams.rows(rest), vlan)
+            if not taken:
+                await _writable(self._tagged.socket)
             sent += taken
 
     def listen(self) -> int:
@@ -124,6 +143,8 @@ class SocketTransport:
 
     def close(self) -> None:
         self._socket.close()
+        if self._tagged is not None:
+            self._tagged.close()
         if self._receiving is not None:
             self._receiving.close()
 
@@ -144,7 +165,12 @@ async def _writable(waiting: socket.socket) -> None:
 def network_transport(kind: Kind, place: Place) -> SocketTransport:
     """The transport of a host in a network whose last hop is of this kind."""
     listen = (lambda: _raw(place)) if kind == "raw" else (lambda: _rewritten(place))
-    return SocketTransport(sending_socket(place), listen, lambda to: (destinations(to, EVENT_PORT), None))
+    return SocketTransport(
+        sending_socket(place),
+        listen,
+        lambda to: (destinations(to, EVENT_PORT), None),
+        lambda: TaggedSocket(place),
+    )
 
 
 class LoopbackTransport(SocketTransport):

@@ -99,6 +99,12 @@ class KeepAlive(_Request, frozen=True, tag=str.lower):
     report: Report | None = None
 
 
+class Adopted(_Request, frozen=True, tag=str.lower):
+    """I send as the description with this digest says, and never otherwise again."""
+
+    digest: Digest
+
+
 class Leave(_Request, frozen=True, tag=str.lower):
     """Withdraw all that is mine."""
 
@@ -135,15 +141,21 @@ class Unknown(_Message, frozen=True, tag=str.lower):
     """There is no such session (any more): join again."""
 
 
+class Outdated(_Message, frozen=True, tag=str.lower):
+    """You did not adopt the description that is in force: fetch it, say that you adopted it, and ask again."""
+
+
 class Notice(_Message, frozen=True, tag=str.lower):
-    """Another description is in force: fetch it."""
+    """Another description is in force: fetch it, and say that you adopted it."""
 
     epoch: Number
     digest: Digest
 
 
-Request: TypeAlias = Join | Describe | Advertise | Unadvertise | Subscribe | Unsubscribe | KeepAlive | Leave
-Reply: TypeAlias = Welcome | Part | Ready | Refused | Unknown | Notice
+Request: TypeAlias = (
+    Join | Describe | Adopted | Advertise | Unadvertise | Subscribe | Unsubscribe | KeepAlive | Leave
+)
+Reply: TypeAlias = Welcome | Part | Ready | Refused | Unknown | Outdated | Notice
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _REQUESTS: Final = msgspec.msgpack.Decoder(Request)

@@ -1,6 +1,6 @@
 """UDP over IPv6 over Ethernet, as bytes: what a controller is handed by a switch and hands back to one.
 
-Only the plain form is spoken: no VLAN tag, no extension headers, no fragments. Everything else is refused, and so is
+Only the plain form is read: no VLAN tag, no extension headers, no fragments. Everything else is refused, and so is
 a packet whose lengths or UDP checksum are wrong (a checksum of zero is, over IPv6).
 """
 
@@ -14,11 +14,13 @@ from typing import Final
 from plerion.wire.error import WireError
 
 ETHERTYPE: Final = 0x86DD
+TAGGED: Final = 0x8100
 UDP: Final = 17
 HOP_LIMIT: Final = 64
 MAX_PAYLOAD: Final = 65_535 - 8
 
 _ETHERNET: Final = Struct("!6s6sH")
+_TAG: Final = Struct("!HH")
 _IPV6: Final = Struct("!IHBB16s16s")
 _UDP: Final = Struct("!HHHH")
 _HEADERS: Final = _ETHERNET.size + _IPV6.size + _UDP.size
@@ -58,8 +60,11 @@ def multicast_mac(address: IPv6Address) -> bytes:
     return b"\x33\x33" + address.packed[12:]
 
 
-def build(frame: UdpFrame) -> bytes:
-    """The frame as it goes over the wire, with lengths and checksum; WireError if a part does not fit."""
+def build(frame: UdpFrame, vlan: int = 0) -> bytes:
+    """The frame as it goes over the wire, with lengths and checksum; WireError if a part does not fit.
+
+    With a `vlan` it carries that tag, at the lowest priority.
+    """
     if len(frame.source_mac) != 6 or len(frame.destination_mac) != 6:
         raise WireError("a MAC address has six bytes")
     if not 0 <= frame.source_port < 65_536 or not 0 <= frame.destination_port < 65_536:
@@ -73,7 +78,10 @@ def build(frame: UdpFrame) -> bytes:
     checksum = checksum_of(source, destination, udp) or 0xFFFF
     return b"".join(
         (
-            _ETHERNET.pack(frame.destination_mac, frame.source_mac, ETHERTYPE),
+            frame.destination_mac,
+            frame.source_mac,
+            _TAG.pack(TAGGED, vlan) if vlan else b"",
+            ETHERTYPE.to_bytes(2, "big"),
             _IPV6.pack(6 << 28, length, UDP, HOP_LIMIT, source, destination),
             udp[:6],
             checksum.to_bytes(2, "big"),
