@@ -7,16 +7,19 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from plerion.controller import inputs
-from plerion.controller.desk import REFUSALS_PER_SECOND, REMEMBERED, Described, Desk, Work
+from plerion.controller.adoption import Described
+from plerion.controller.desk import REFUSALS_PER_SECOND, REMEMBERED, Desk, Work
 from plerion.controller.lease import Leases, Session
 from plerion.controller.quota import Quotas
 from plerion.topology import HostId
 from plerion.wire.control import (
+    Adopted,
     Advertise,
     Describe,
     Join,
     KeepAlive,
     Leave,
+    Outdated,
     Part,
     Ready,
     Refused,
@@ -33,6 +36,7 @@ from plerion.wire.control import (
 HOSTS = [HostId("h1"), HostId("h2")]
 QUOTAS = Quotas(subscriptions=3, advertisements=1, sessions=2, requests_per_second=50, unanswered=4)
 sessions = st.sampled_from([letter * 16 for letter in "abc"])
+digests = st.sampled_from([digit * 64 for digit in "01"])
 names, texts = st.sampled_from(["one", "two", "three", "four"]), st.sampled_from(["TRUE", "x < 3", "x <"])
 
 
@@ -44,6 +48,7 @@ def requests(number: int) -> st.SearchStrategy[Request]:
         st.builds(Advertise, *own, names, texts),
         st.builds(Unsubscribe, *own, names) | st.builds(Unadvertise, *own, names),
         st.builds(KeepAlive, *own) | st.builds(Leave, *own) | st.builds(Describe, *own, st.integers(0, 3)),
+        st.builds(Adopted, *own, digests),
     )
 
 
@@ -53,6 +58,7 @@ class Days(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.desk = Desk(Described(7, "0" * 64, [b"a", b"b"]), Leases(5.0, 60.0), QUOTAS)
+        self.adopted: dict[Session, str] = {}  # what each session last said that it speaks
         self.now, self.number = 0.0, 0
         self.held: dict[str, str] = {}
         self.open: list[Work] = []
@@ -87,6 +93,12 @@ class Days(RuleBasedStateMachine):
         for gone in self.desk.expired(self.now):
             assert self._take(gone) is None
 
+    @rule(digest=digests)
+    def another_description_is_in_force(self, digest: str) -> None:
+        if digest != self.desk.adoption.described.digest:
+            self.adopted.clear()
+        self.desk.adoption.announce(Described(8, digest, [b"c"]))
+
     @invariant()
     def bounds_are_kept(self) -> None:
         for host in HOSTS:
@@ -103,7 +115,12 @@ class Days(RuleBasedStateMachine):
 
     def _receive(self, host: HostId, request: Request) -> None:
         found = self.desk.receive(host, request, self.now)
+        session = Session(host, request.session)
+        if isinstance(request, Adopted) and isinstance(found, Ready):
+            self.adopted[session] = request.digest
         if isinstance(found, Work):
+            if isinstance(request, Advertise):  # or it would send what is not understood any more
+                assert self.adopted[session] == self.desk.adoption.described.digest
             for one in found.inputs:
                 name = one.id if isinstance(one, inputs.Subscribe | inputs.Advertise) else None
                 assert name is None or name.startswith(f"{host}/{request.session}/")
@@ -111,8 +128,11 @@ class Days(RuleBasedStateMachine):
         else:
             assert found is not None
             kinds = {Join: Welcome | Refused, Describe: Part | Refused}
-            assert isinstance(found, kinds.get(type(request), Ready | Refused | Unknown))
-            if not isinstance(found, Unknown) and "times a second" not in getattr(found, "reason", ""):
+            maybe = Outdated if isinstance(request, Advertise | Adopted) else Unknown
+            assert isinstance(found, kinds.get(type(request), Ready | Refused | Unknown | maybe))
+            if not isinstance(found, Unknown | Outdated) and "times a second" not in getattr(
+                found, "reason", ""
+            ):
                 self._say(host, request, found)
 
     def _say(self, host: HostId, request: Request, reply: Reply) -> None:

@@ -5,7 +5,8 @@ from ipaddress import IPv6Address
 
 from plerion.content.schema import Number, Schema
 from plerion.controller.desk import Desk
-from plerion.controller.inband import InBand, described
+from plerion.controller.announce import packed
+from plerion.controller.inband import InBand
 from plerion.controller.lease import Leases
 from plerion.controller.quota import Quotas
 from plerion.controller.service import Controller
@@ -45,7 +46,7 @@ async def scene() -> tuple[InBand, list[Reply]]:
         replies.append(decode_reply(message))
 
     controller = await Controller.start(Settings(NETWORK, INDEX), None, SimulatedSouthbound(fabric(NETWORK)))
-    desk = Desk(described(Description(INDEX, AddressPlan(), "raw")), Leases(), Quotas())
+    desk = Desk(packed(Description(INDEX, AddressPlan(), "raw")), Leases(), Quotas())
     return InBand(NETWORK, controller, desk, send), replies
 
 

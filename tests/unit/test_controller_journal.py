@@ -141,8 +141,8 @@ def test_equal_settings_made_anew_have_the_same_fingerprint() -> None:
 
 def test_a_later_releases_journal_is_refused(tmp_path: Path) -> None:
     Journal(tmp_path / "j", SETTINGS).close()
-    altered(tmp_path / "j", "UPDATE about SET value = '2' WHERE name = 'version'")
-    with pytest.raises(JournalError, match="version 2, this release reads version 1"):
+    altered(tmp_path / "j", "UPDATE about SET value = '9' WHERE name = 'version'")
+    with pytest.raises(JournalError, match="version 9, this release reads version 2"):
         Journal(tmp_path / "j", SETTINGS)
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from plerion.content.schema import Number, Schema
 from plerion.controller.inputs import Advertise, Boxes, Input, Subscribe
 from plerion.controller.journal import Journal
-from plerion.controller.service import Answer, Controller
+from plerion.controller.answer import Answer
+from plerion.controller.service import Controller
 from plerion.controller.state import Settings, initial
 from plerion.controller.step import Refuse, step
 from plerion.flow.fabric import fabric

@@ -20,6 +20,7 @@ VERBS = {
     "simulate": "Update random networks under traffic, by seed, and count what went wrong.",
     "check": "Check a controller's configuration, with line and column of what is wrong.",
     "up": "Run the controller.",
+    "reindex": "Change the content index of a running network.",
     "flows": "Show the entries of the switches of a running controller.",
     "top": "Watch the switches and sessions of a running controller.",
     "pub": "Publish events from this host.",

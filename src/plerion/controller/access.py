@@ -10,6 +10,8 @@ from typing import Any
 from plerion.controller.config import ROLES, Role, Token
 
 MAX_BODY = 64 << 10
+REINDEX = "/v1/reindex"
+MAX_INDEX = 8 << 20  # of a body there, which has a whole index
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -54,17 +56,18 @@ class Guard:
             await _refuse(send, 403, "requests of web pages need a token")
             return
         length = headers.get(b"content-length", b"0")
-        if not length.isdigit() or int(length) > MAX_BODY:
-            await _refuse(send, 413, f"a body has at most {MAX_BODY:,} bytes")
+        most = MAX_INDEX if scope["path"].startswith(REINDEX) else MAX_BODY
+        if not length.isdigit() or int(length) > most:
+            await _refuse(send, 413, f"a body has at most {most:,} bytes")
             return
-        await _Bounded(self._app, receive, send).run(scope)
+        await _Bounded(self._app, receive, send, most).run(scope)
 
 
 class _Bounded:
     """One request whose body is cut off at the bound; whatever the application makes of that, the answer says why."""
 
-    def __init__(self, app: App, receive: Receive, send: Send) -> None:
-        self._app, self._receive, self._send = app, receive, send
+    def __init__(self, app: App, receive: Receive, send: Send, most: int) -> None:
+        self._app, self._receive, self._send, self._most = app, receive, send, most
         self._seen = 0
         self._answered = False
 
@@ -77,12 +80,12 @@ class _Bounded:
     async def _counted(self) -> MutableMapping[str, Any]:
         message = await self._receive()
         self._seen += len(message.get("body", b""))
-        if self._seen > MAX_BODY:
+        if self._seen > self._most:
             raise _TooLarge
         return message
 
     async def _passed(self, message: MutableMapping[str, Any]) -> None:
-        if self._seen > MAX_BODY:
+        if self._seen > self._most:
             await self._refused()
         else:
             await self._send(message)
@@ -90,7 +93,7 @@ class _Bounded:
     async def _refused(self) -> None:
         if not self._answered:
             self._answered = True
-            await _refuse(self._send, 413, f"a body has at most {MAX_BODY:,} bytes")
+            await _refuse(self._send, 413, f"a body has at most {self._most:,} bytes")
 
 
 async def _refuse(send: Send, status: int, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""The REST API: what operators and their programs see and change, under /v1. Only this file knows FastAPI.
+"""The REST API: what operators and their programs see and change, under /v1. This file and `api_reindex` know FastAPI.
 
 Everything that comes in is bounded and everything refused is one line of JSON, ``{"error": "…"}``. Without tokens the
 API is for loopback alone; then anybody on the machine may do everything, but no page in a browser may.
@@ -23,6 +23,7 @@ from plerion.content.errors import ContentError
 from plerion.content.lex import MAX_TEXT
 from plerion.controller import inputs, views
 from plerion.controller.access import MAX_BODY, Guard, permitted
+from plerion.controller.api_reindex import reindex
 from plerion.controller.config import Role
 from plerion.controller.inputs import Input
 from plerion.controller.lease import OPERATOR, Session
@@ -72,6 +73,7 @@ def application(service: Service) -> FastAPI:
     _network(app, service)
     _sessions(app, service)
     _health(app, service, metrics)
+    app.include_router(reindex(service.changes, _allowed(service, "reader"), _allowed(service, "admin")))
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(StarletteHTTPException, _refused)
     app.add_exception_handler(ContentError, _bad)
@@ -166,7 +168,7 @@ def _network(app: FastAPI, service: Service) -> None:
 
     @app.get("/v1/index", dependencies=reader, tags=["network"])
     async def index() -> Response:
-        return Response(to_json(service.config.settings.index), media_type="application/json")
+        return Response(to_json(service.controller.state.settings.index), media_type="application/json")
 
     @app.post("/v1/resync", dependencies=_allowed(service, "admin"), tags=["network"])
     async def resync() -> dict[str, int]:

@@ -11,7 +11,9 @@ from typing import Literal, TypeVar, get_args
 
 from plerion.content import yaml_file
 from plerion.content.errors import ContentError, SchemaError, quoted, suggestion
+from plerion.controller.prepare import AUTO
 from plerion.controller.quota import Quotas
+from plerion.controller.reindex import Automatic
 from plerion.controller.section import Section
 from plerion.controller.state import Settings
 from plerion.flow.render import LastHop
@@ -23,11 +25,13 @@ from plerion.topology.error import TopologyError
 from plerion.topology.generate import is_name
 from plerion.topology.graph import SwitchId, Topology
 from plerion.topology.read import load
+from plerion.update.strategies import STRATEGIES
 
 Role = Literal["reader", "writer", "admin"]
 ROLES: tuple[Role, ...] = get_args(Role)
 LEVELS = ("debug", "info", "warning", "error")
 SHORTEST_TOKEN = 16
+EPOCH_BITS = 2  # one would do, if nobody ever slept through a change of index
 T = TypeVar("T")
 
 
@@ -90,10 +94,7 @@ class Config:
     start_seconds: float = 30.0
     beacon_seconds: float = 5.0
     log_level: str = "info"
-
-    @property
-    def plan(self) -> AddressPlan:
-        return AddressPlan()
+    reindex: Automatic = field(default_factory=Automatic)
 
 
 def read_config(path: str | Path) -> Config:
@@ -129,6 +130,7 @@ def _config(top: Section, folder: Path) -> Config:
         start_seconds=top.number("start_seconds", 30.0, 0, 3_600),
         beacon_seconds=top.number("beacon_seconds", 5.0, 0.1, 3_600),
         log_level=top.choice("log_level", LEVELS, "info"),
+        reindex=_automatic(top.section("reindex"), folder),
     )
     for section in (top, openflow, api, leases):
         section.close()
@@ -139,11 +141,14 @@ def _settings(top: Section, folder: Path) -> Settings:
     source, index_file = top.text("topology"), top.text("index")
     topology = _at(top, "topology", lambda: load(source if is_name(source) else folder / source))
     index = _at(top, "index", lambda: read_index(folder / index_file))
-    if index.bits > AddressPlan().capacity:
-        raise top.error("index", f"its codes have {index.bits} bits", f"use at most {AddressPlan().capacity}")
+    epoch_bits = top.whole("epoch_bits", EPOCH_BITS, 0, 8)
+    room = AddressPlan(epoch_bits=epoch_bits).capacity
+    if index.bits > room:
+        what = f"its codes have {index.bits} bits, beside {epoch_bits} epoch bits"
+        raise top.error("index", what, f"use at most {room}")
     budget = top.whole("budget", DEFAULT_BUDGET, 1, MAX_BUDGET)
     trees = top.whole("max_trees", DEFAULT_MAX_TREES, 1, 1_000_000)
-    return Settings(topology, index, budget, trees, _tcam(top, topology))
+    return Settings(topology, index, budget, trees, _tcam(top, topology), epoch_bits)
 
 
 def _tcam(top: Section, topology: Topology) -> dict[SwitchId, int]:
@@ -225,6 +230,30 @@ def _quotas(given: Section) -> Quotas:
         requests_per_second=given.number("requests_per_second", usual.requests_per_second, 0.1, 10**9),
         unanswered=given.whole("unanswered", usual.unanswered, 1, 10**6),
     )
+    given.close()
+    return found
+
+
+def _automatic(given: Section, folder: Path) -> Automatic:
+    usual = Automatic()
+    index_file, proposals = (
+        folder / given.text(name) if name in given else None for name in ("index_file", "proposals")
+    )
+    found = Automatic(
+        index_file,
+        proposals,
+        enabled=given.flag("automatic", usual.enabled),
+        strategy=given.choice("strategy", (AUTO, *STRATEGIES), usual.strategy),
+        prefer=given.choice("prefer", ("accurate", "small"), usual.prefer),
+        margin=given.number("margin", usual.margin, 0, 1),
+        period_seconds=given.number("period_seconds", usual.period_seconds, 0, 10**7),
+        watch_seconds=given.number("watch_seconds", usual.watch_seconds, 1, 3_600),
+    )
+    if found.enabled and found.proposals is None:
+        what = "changes are to be automatic, and where proposals come in is not said"
+        raise given.error(
+            "automatic", what, "give proposals: the folder that `plerion pipeline watch` writes"
+        )
     given.close()
     return found
 

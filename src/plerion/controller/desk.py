@@ -8,21 +8,24 @@ still being worked on gets none until then. Everything a host can make the desk 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from plerion.controller import inputs
+from plerion.controller.adoption import Adoption, Described
 from plerion.controller.inputs import Input
 from plerion.controller.lease import Leases, Session, session_of
 from plerion.controller.quota import Holdings, Kind, Pace, Quotas
 from plerion.controller.state import State
 from plerion.topology.graph import HostId
 from plerion.wire.control import (
+    Adopted,
     Advertise,
     Describe,
     Join,
     KeepAlive,
     Leave,
+    Outdated,
     Part,
     Ready,
     Reply,
@@ -38,15 +41,6 @@ from plerion.wire.control import (
 
 REMEMBERED = 1_024  # answers a host
 REFUSALS_PER_SECOND = 50.0  # to a host that asks too fast
-
-
-@dataclass(frozen=True, slots=True)
-class Described:
-    """The description in force, as hosts are told of it."""
-
-    epoch: int
-    digest: str
-    parts: Sequence[bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +75,7 @@ class Desk:
     """Sessions, leases, quotas and answers of all hosts."""
 
     def __init__(self, described: Described, leases: Leases, quotas: Quotas) -> None:
-        self.described = described
+        self.adoption = Adoption(described)
         self.leases = leases
         self.quotas = quotas
         self.holdings = Holdings(quotas)
@@ -122,7 +116,7 @@ class Desk:
         if isinstance(found, Work):
             told.unanswered += 1
             self._note(told, request, None)
-        elif not isinstance(found, Unknown):
+        elif not isinstance(found, Unknown | Outdated):
             self._note(told, request, found)
         return found
 
@@ -146,7 +140,7 @@ class Desk:
         gone = self.leases.expired(now)
         self.tally.expired += len(gone)
         for session in gone:
-            self.reports.pop(session, None)
+            self._ended(session)
         return [withdrawal for session in gone for withdrawal in self._withdrawals(session)]
 
     def _settle(self, work: Work, failed: bool) -> None:
@@ -169,6 +163,8 @@ class Desk:
             case Subscribe():
                 wanted = inputs.Subscribe(session.id(request.name), session.host, request.filter)
                 return self._asking(session, request, wanted)
+            case Advertise() if session not in self.adoption:
+                return Outdated(request.number)
             case Advertise():
                 sent = inputs.Advertise(session.id(request.name), session.host, request.filter)
                 return self._asking(session, request, sent)
@@ -177,12 +173,19 @@ class Desk:
             case Leave():
                 withdrawn = tuple(self._withdrawals(session))
                 self.leases.close(session)
-                self.reports.pop(session, None)
+                self._ended(session)
                 return Work(session, request, withdrawn) if withdrawn else Ready(request.number)
             case KeepAlive():
                 if request.report is not None:
                     self.reports[session] = request.report
                 return Ready(request.number)
+            case Adopted():
+                adopted = self.adoption.adopt(session, request.digest)
+                return Ready(request.number) if adopted else Outdated(request.number)
+
+    def _ended(self, session: Session) -> None:
+        self.reports.pop(session, None)
+        self.adoption.forget(session)
 
     def _welcome(self, session: Session, request: Join, now: float) -> Reply:
         most = self.quotas.sessions
@@ -190,11 +193,11 @@ class Desk:
             self.tally.over_quota += 1
             return refused(request.number, f"{session.host} has {most:,} sessions, and no more are allowed")
         granted = self.leases.open(session, request.lease_seconds, now)
-        told = self.described
+        told = self.adoption.described
         return Welcome(request.number, session.host, granted, told.epoch, told.digest, len(told.parts))
 
     def _part(self, request: Describe) -> Reply:
-        parts = self.described.parts
+        parts = self.adoption.described.parts
         if request.part >= len(parts):
             return refused(
                 request.number, f"there is no part {request.part}: the description has {len(parts)}"

@@ -9,13 +9,13 @@ from ipaddress import IPv6Address
 from itertools import count
 from logging import getLogger
 
-from plerion.controller.desk import Described, Desk, Work
+from plerion.controller.desk import Desk, Work
 from plerion.controller.inputs import Input
+from plerion.controller.lease import Session
 from plerion.controller.service import Controller
 from plerion.flow.admission import CONTROL_ADDRESS, CONTROL_PORT
 from plerion.topology.graph import HostId, Port, SwitchId, Topology, ipv6, mac
-from plerion.wire.control import Reply, decode_request, encode
-from plerion.wire.description import Description, cut, digest, pack
+from plerion.wire.control import KeepAlive, Notice, Reply, Request, decode_request, encode
 from plerion.wire.error import WireError
 from plerion.wire.frame import UdpFrame, build, mac_bytes, parse
 from plerion.wire.segment import Reassembly, segments
@@ -35,7 +35,8 @@ class InBandTally:
     strangers: int = 0  # packets from a port without a host
     repeats: int = 0  # of frames whose request is being worked on
     replies: int = 0
-    undelivered: int = 0  # replies whose switch could not be told
+    notices: int = 0
+    undelivered: int = 0  # replies and notices whose switch could not be told
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +46,6 @@ class _Caller:
     host: HostId
     place: Port
     udp_port: int
-
-
-def described(description: Description) -> Described:
-    packed = pack(description)
-    return Described(description.index.epoch, digest(packed), cut(packed))
 
 
 class InBand:
@@ -65,6 +61,7 @@ class InBand:
         self._tasks: set[asyncio.Task[None]] = set()
         # Hosts ask again when answers take long. Then there is much to do, and knowing the frame saves reading it.
         self._working: set[tuple[Port, bytes]] = set()
+        self._callers: dict[Session, _Caller] = {}  # where those with a lease were last heard
         self._hosts = {topology.attachment(host): host for host in topology.hosts}
         self._own = {h: (mac_bytes(mac(topology, h)), IPv6Address(ipv6(topology, h))) for h in topology.hosts}
 
@@ -90,6 +87,7 @@ class InBand:
         if request is not None:
             caller = _Caller(host, place, found.source_port)
             outcome = self.desk.receive(host, request, now)
+            self._heard(caller, request)
             if isinstance(outcome, Work):
                 self._working.add((place, frame))
                 self._spawn(self._worked(caller, outcome, frame))
@@ -99,9 +97,27 @@ class InBand:
     def expire(self, now: float) -> None:
         """Withdraws what belongs to sessions that gave no sign of life."""
         gone = self.desk.expired(now)
+        if len(self._callers) > len(self.desk.leases):
+            self._callers = {one: at for one, at in self._callers.items() if one in self.desk.leases}
         if gone:
             log.info("leases ended: %d interests are withdrawn", len(gone))
             self._spawn(self._withdrawn(gone))
+
+    def tell(self, session: Session) -> None:
+        """Sends the session a notice of the description that is in force, if it is known where it is."""
+        caller, told = self._callers.get(session), self.desk.adoption.described
+        if caller is not None:
+            self.tally.notices += 1
+            self._spawn(self._reply(caller, Notice(0, told.epoch, told.digest)))
+
+    def _heard(self, caller: _Caller, request: Request) -> None:
+        session = Session(caller.host, request.session)
+        if session not in self.desk.leases:
+            self._callers.pop(session, None)
+            return
+        self._callers[session] = caller
+        if isinstance(request, KeepAlive) and session not in self.desk.adoption:
+            self.tell(session)
 
     async def _worked(self, caller: _Caller, work: Work, frame: bytes) -> None:
         try:

@@ -5,6 +5,9 @@ journal belongs to one topology and index; opened with others it says so instead
 and limits may change from start to start. It belongs to one controller, too: while one has it open another one is
 refused, because each would undo what the other tells switches.
 
+It keeps what the controller speaks, too: the language that is in force with those before it, and of a rollout that is
+under way how far it has come, so that a controller that was killed in it leads it on, or back.
+
 Beside the inputs it keeps what their filter texts were found to mean. That is a copy of what parsing gives, there
 because parsing takes most of the time of a start; nothing but time is lost with it.
 """
@@ -16,18 +19,33 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import blake2b, sha256
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import numpy as np
 
 from plerion.controller.inputs import Advertise, Input, Subscribe
+from plerion.controller.language import Language
 from plerion.controller.state import Settings
 from plerion.index.codec import to_json
 from plerion.index.cover import Floats
 
-VERSION = "1"
+VERSION = "2"
+T = TypeVar("T")
+LANGUAGES = 16  # the latest that are kept
 PATIENCE_SECONDS = 1.0  # for a predecessor that is just ending
 MAX_REGION_BYTES = 4096  # larger ones cost more to keep than to find again
+
+
+class Pending(msgspec.Struct, frozen=True):
+    """A rollout that began and did not end: where it leads, by which plan, and how far it has come."""
+
+    language: Language
+    strategy: str
+    options: bytes  # as the rollout was made with them
+    digest: bytes  # of the plan: with other settings or another release it may be another one
+    number: int = -1  # of the round that began last
+    back: bool = False
 
 
 class JournalError(RuntimeError):
@@ -53,6 +71,12 @@ class Journal:
                 )
                 self._database.execute(
                     "CREATE TABLE IF NOT EXISTS regions (filter BLOB PRIMARY KEY, bounds BLOB)"
+                )
+                self._database.execute(
+                    "CREATE TABLE IF NOT EXISTS languages (number INTEGER PRIMARY KEY, body BLOB)"
+                )
+                self._database.execute(
+                    "CREATE TABLE IF NOT EXISTS rollout (one INTEGER PRIMARY KEY, body BLOB)"
                 )
                 self._check(fingerprint(settings))
         except JournalError:
@@ -97,12 +121,51 @@ class Journal:
             gone = ((key,) for key in kept if key not in needed)
             self._database.executemany("DELETE FROM regions WHERE filter = ?", gone)
 
+    def languages(self) -> list[Language]:
+        """What was spoken, the present one last; none while it is that of the settings."""
+        with self._named("the file is damaged; put a copy of it in its place"):
+            rows = self._database.execute("SELECT body FROM languages ORDER BY number").fetchall()
+            return [self._read(body, Language) for (body,) in rows]
+
+    def pending(self) -> Pending | None:
+        """The rollout that was under way."""
+        with self._named("the file is damaged; put a copy of it in its place"):
+            row = self._database.execute("SELECT body FROM rollout").fetchone()
+            return None if row is None else self._read(row[0], Pending)
+
+    def rolling(self, pending: Pending) -> None:
+        """A rollout begins, or a round of it does."""
+        with self._transaction():
+            self._database.execute(
+                "INSERT OR REPLACE INTO rollout VALUES (1, ?)", (msgspec.msgpack.encode(pending),)
+            )
+
+    def rolled(self, before: Language, after: Language | None) -> None:
+        """The rollout has ended: the network now speaks `after`, or as before when it is None."""
+        with self._transaction():
+            self._database.execute("DELETE FROM rollout")
+            if after is None:
+                return
+            count = self._database.execute("SELECT count(*) FROM languages").fetchone()[0]
+            spoken = [after] if count else [before, after]
+            rows = ((msgspec.msgpack.encode(one),) for one in spoken)
+            self._database.executemany("INSERT INTO languages (body) VALUES (?)", rows)
+            self._database.execute(
+                "DELETE FROM languages WHERE number <= (SELECT max(number) FROM languages) - ?", (LANGUAGES,)
+            )
+
     def __len__(self) -> int:
         (count,) = self._database.execute("SELECT count(*) FROM inputs").fetchone()
         return int(count)
 
     def close(self) -> None:
         self._database.close()
+
+    def _read(self, body: bytes, kind: type[T]) -> T:
+        try:
+            return msgspec.msgpack.decode(body, type=kind)
+        except (msgspec.MsgspecError, TypeError) as error:
+            raise JournalError(f"{self._path}: a language or rollout is damaged: {error}") from None
 
     def _insert(self, inputs: Iterable[Input]) -> None:
         rows = ((msgspec.msgpack.encode(received),) for received in inputs)
@@ -165,5 +228,8 @@ def digest(text: str) -> bytes:
 
 
 def fingerprint(settings: Settings) -> str:
-    """Tells apart settings under which the same inputs would mean something else. Budgets and limits say only how."""
+    """Tells apart settings under which the same inputs would mean something else. Budgets and limits say only how.
+
+    The index is the one that the journal began with; what is spoken since is in `languages`.
+    """
     return sha256(msgspec.json.encode(settings.topology.to_json()) + to_json(settings.index)).hexdigest()

@@ -9,6 +9,7 @@ import numpy as np
 
 from plerion.controller.inputs import Input
 from plerion.controller.journal import Journal, digest
+from plerion.controller.language import speaking
 from plerion.controller.load import Live, live, loaded
 from plerion.controller.state import Settings, State
 from plerion.controller.step import text_regions
@@ -23,6 +24,12 @@ def regions_of(settings: Settings, inputs: Iterable[Input]) -> dict[str, Floats]
     """The boxes of the filter texts among the inputs; of those just stepped they are at hand."""
     texts = {text for one in inputs if isinstance(text := getattr(one, "filter", None), str)}
     return {text: text_regions(text, settings.index.schema) for text in texts}
+
+
+def spoken(settings: Settings, journal: Journal | None) -> Settings:
+    """The settings in the language that the journal says is spoken."""
+    known = [] if journal is None else journal.languages()
+    return speaking(settings, known[-1]) if known else settings
 
 
 def replayed(settings: Settings, journal: Journal | None) -> tuple[State, int]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from plerion.controller.answer import Answer
 from plerion.controller.lease import Session
-from plerion.controller.service import Answer
 from plerion.southbound.openflow.events import SwitchStatistics
 from plerion.topology.graph import SwitchId
 from plerion.wire.control import Report

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from typing import Protocol
 
 from plerion.southbound.openflow.events import SwitchEvent, SwitchStatistics
-from plerion.southbound.protocol import Southbound
+from plerion.southbound.protocol import Updatable
 from plerion.topology.graph import SwitchId
 
 
-class Network(Southbound, Protocol):
+class Network(Updatable, Protocol):
     """Switches that come and go. `NotConnected` is raised where a switch cannot be reached."""
 
     @property

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from plerion.controller.inputs import Advertise, Input, Subscribe, Unadvertise, Unsubscribe
+from plerion.controller.inputs import Advertise, Input, Subscribe, SwitchUp, Unadvertise, Unsubscribe
 from plerion.controller.state import State
 from plerion.controller.step import Admit, Install, Refuse, step
 from plerion.flow.admission import Admission, AdmissionChange, admission_change
@@ -65,6 +65,12 @@ def taken(state: State, received: Input) -> tuple[State, Outcome]:
 def is_interest(received: Input) -> bool:
     """Whether somebody asked for it, so that it can be refused; failures and returns are facts."""
     return isinstance(received, Subscribe | Advertise | Unsubscribe | Unadvertise)
+
+
+def came_up(outcomes: Iterable[Outcome]) -> frozenset[SwitchId]:
+    """The switches that are there again because of these."""
+    ups = (outcome.received for outcome in outcomes if outcome.reason is None)
+    return frozenset(SwitchId(up.switch) for up in ups if isinstance(up, SwitchUp))
 
 
 def _undo(state: State, received: Input) -> Input | None:

@@ -14,13 +14,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from logging import getLogger
 
+from plerion.controller.announce import Announcer, packed
 from plerion.controller.config import Config, Listen
 from plerion.controller.desk import Desk
-from plerion.controller.inband import InBand, described
+from plerion.controller.inband import InBand
 from plerion.controller.journal import Journal
+from plerion.controller.language import at_rest
 from plerion.controller.lease import Leases
 from plerion.controller.network import Network
 from plerion.controller.rehearsal import rehearse
+from plerion.controller.reindex import Reindexing
 from plerion.controller.service import Controller
 from plerion.controller.watch import Watch
 from plerion.southbound.openflow.driver import OpenFlowSouthbound
@@ -28,7 +31,6 @@ from plerion.southbound.openflow.events import PacketArrived, SwitchStatistics
 from plerion.southbound.openflow.server import Tls
 from plerion.topology.discovery import is_beacon
 from plerion.topology.graph import Port, SwitchId
-from plerion.wire.description import Description
 
 TICK_SECONDS = 0.25
 EVENTS_AT_A_TIME = 32
@@ -45,13 +47,17 @@ class Service:
     def __init__(self, config: Config, controller: Controller, network: Network) -> None:
         now = asyncio.get_running_loop().time()
         self.config, self.controller, self.network = config, controller, network
-        description = Description(config.settings.index, config.plan, config.last_hop)
         leases = Leases(config.leases.usual_seconds, config.leases.longest_seconds)
-        desk = Desk(described(description), leases, config.quotas)
+        spoken = at_rest(controller.state.settings, config.last_hop)
+        desk = Desk(packed(spoken), leases, config.quotas)
         adopted = desk.adopt(controller.state, now)
         if adopted:
             log.info("%d sessions of before have a fresh lease", adopted)
         self.inband = InBand(config.settings.topology, controller, desk, network.send_packet)
+        controller.rolling.publishers = Announcer(
+            lambda: controller.state, desk, config.last_hop, self.inband.tell
+        )
+        self.changes = Reindexing(controller, desk, config.reindex)
         self.watch = Watch(
             controller,
             network,
@@ -74,7 +80,8 @@ class Service:
 
     async def run(self, until: asyncio.Event | None = None) -> None:
         """Works until it is told to stop, or the event comes about; then lets the round that is under way end."""
-        tasks = [asyncio.create_task(self._events()), asyncio.create_task(self._ticks())]
+        work = (self._events(), self._ticks(), self.changes.follow())
+        tasks = [asyncio.create_task(one) for one in work]
         stopped = asyncio.create_task((until or self._stopped).wait())
         try:
             done, _ = await asyncio.wait([*tasks, stopped], return_when=asyncio.FIRST_COMPLETED)
@@ -122,6 +129,7 @@ class Service:
             last = now
             self.watch.tick(now)
             self.inband.expire(now)
+            self.changes.tick(now)
             if now >= adopt_due:
                 adopt_due = now + ADOPT_SECONDS
                 self.inband.desk.adopt(self.controller.state, now)
@@ -134,7 +142,7 @@ async def started(config: Config) -> AsyncIterator[Service]:
     try:
         rehearse(config.settings.index)
         network = OpenFlowSouthbound(
-            config.settings.topology, config.plan, config.last_hop, config.switch_ids
+            config.settings.topology, config.settings.plan, config.last_hop, config.switch_ids
         )
         every = config.settings.topology.switches
         controller = await Controller.start(config.settings, journal, network, absent=every)
@@ -147,9 +155,16 @@ async def started(config: Config) -> AsyncIterator[Service]:
         gc.collect()
         gc.freeze()  # what was loaded stays: looking through it again and again would hold up answers
         listen = config.openflow
-        async with network.listening(listen.host, listen.port, _tls(listen)):
-            log.info("switches are expected at %s:%d", listen.host, network.port or 0)
-            yield Service(config, controller, network)
+        service = Service(config, controller, network)
+        resumed = asyncio.create_task(controller.go_on(), name="go on")
+        await asyncio.sleep(0)  # a rollout that was under way is known before any switch connects
+        try:
+            async with network.listening(listen.host, listen.port, _tls(listen)):
+                log.info("switches are expected at %s:%d", listen.host, network.port or 0)
+                yield service
+        finally:
+            resumed.cancel()
+            await asyncio.gather(resumed, return_exceptions=True)
     finally:
         journal.close()
 

@@ -80,6 +80,14 @@ class Section:
             )
         return found
 
+    def flag(self, key: str, default: bool) -> bool:
+        found = self.get(key)
+        if found is None:
+            return default
+        if not isinstance(found, bool):
+            raise self.error(key, f"{quoted(found)} is neither true nor false", "write true or false")
+        return found
+
     def choice(self, key: str, allowed: Sequence[T], default: T | None) -> T:
         found = self.get(key)
         if found is None and default is not None:

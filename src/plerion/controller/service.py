@@ -10,6 +10,7 @@ What goes wrong stays small:
   to date, or was declared down and its traffic goes round it.
 - A switch that refuses, because its table is full, costs the round: all its inputs are taken back, and tried again one
   by one, so that only those are refused that do not fit.
+- Inputs that come while the index is changed wait for its end (`rolling`).
 - Inputs that the journal does not take are forgotten, and when the switches did not confirm at all, the next round
   first brings them up to date.
 """
@@ -19,17 +20,21 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from logging import getLogger
 
+from plerion.controller.answer import Answer, Asked, full_table
 from plerion.controller.inputs import Input, SwitchUp
 from plerion.controller.journal import Journal, JournalError
-from plerion.controller.memory import regions_of, replayed
-from plerion.controller.outcome import Outcome, is_interest, taken
-from plerion.controller.reliance import Reliance
+from plerion.controller.memory import regions_of, replayed, spoken
+from plerion.controller.outcome import Outcome, came_up, is_interest, taken
+from plerion.controller.language import Language
+from plerion.controller.prepare import CannotChange, Prepared, Wanted
+from plerion.controller.rolling import Ended, Rolling
 from plerion.controller.state import Settings, State
 from plerion.controller.switches import Switches, Tally
-from plerion.southbound.protocol import EntriesRefused, Southbound
+from plerion.controller.waiting import Waiting
+from plerion.southbound.protocol import EntriesRefused, Updatable
 from plerion.topology.graph import SwitchId
 
 MOST_IN_A_ROUND = 256
@@ -38,44 +43,21 @@ STEPS_AT_ONCE = 16  # then others have their turn: a step takes up to a millisec
 log = getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """*ready* when `reason` is None: every path that the input asks for is in force."""
-
-    reason: str | None = None
-
-    @property
-    def ready(self) -> bool:
-        return self.reason is None
-
-
-@dataclass(slots=True)
-class _Asked:
-    received: Input
-    answer: asyncio.Future[Answer] | None = None  # None: nobody waits
-    began: float = 0.0
-    outcome: Outcome | None = None
-
-    def fail(self, error: Exception) -> None:
-        if self.answer is not None and not self.answer.done():
-            self.answer.set_exception(error)
-
-
 class Controller:
     """One network's controller. `await Controller.start(...)` brings the switches to what the journal says."""
 
-    def __init__(self, state: State, journal: Journal | None, southbound: Southbound) -> None:
+    def __init__(self, state: State, journal: Journal | None, southbound: Updatable) -> None:
         self.state = state
+        self.rolling = Rolling(southbound, journal)
         self.tally = Tally()
         self.observe: Callable[[Answer, float], None] | None = None  # told each answer and how long it took
         self.switches = Switches(southbound, self.tally)
         self._journal = journal
         self._turn = asyncio.Lock()
         self._unconfirmed = False  # whether any switch may lack something, whoever is behind
-        self._queue: deque[_Asked] = deque()
+        self._queue: deque[Asked] = deque()
         self._returned: set[SwitchId] = set()
-        self._waiting: list[_Asked] = []  # accepted, and relying on a switch that is behind
-        self._lacked: frozenset[SwitchId] = frozenset()  # when those were last looked at
+        self._waiting = Waiting()
         self._worker: asyncio.Task[None] | None = None
 
     @classmethod
@@ -83,20 +65,59 @@ class Controller:
         cls,
         settings: Settings,
         journal: Journal | None,
-        southbound: Southbound,
+        southbound: Updatable,
         absent: Iterable[SwitchId] = (),
     ) -> Controller:
         """Loads the journal, reads the tables back and sends only the difference; traffic flows meanwhile.
 
-        Switches that are `absent` are brought up to date when they are said to be `connected`.
+        Switches that are `absent` are brought up to date when they are said to be `connected`. A change of index that
+        was under way is gone on with, by whoever calls `go_on`.
         """
-        state, count = replayed(settings, journal)
+        state, count = replayed(spoken(settings, journal), journal)
         if journal is not None and count > 2 * (len(left := list(state.live())) + 64):
             journal.compact(left)
         found = cls(state, journal, southbound)
         found.switches.behind |= set(absent)
-        await found.resync()
+        southbound.speak(state.settings.stamp)
+        if journal is None or journal.pending() is None:
+            await found.resync()
         return found
+
+    async def go_on(self) -> None:
+        """Leads a change of index that was under way when a controller before this one ended to its end."""
+        pending = None if self._journal is None else self._journal.pending()
+        if pending is not None:
+            async with self._turn:
+                self.state = await self.rolling.resume(self.state, pending, self.switches.behind)
+                await self._resync()
+
+    def languages(self) -> list[Language]:
+        """What was spoken, the present language last."""
+        return [] if self._journal is None else self._journal.languages()
+
+    async def prepare(self, wanted: Wanted) -> Prepared:
+        """What a change of index would come to, as things stand; nothing is begun."""
+        async with self._turn:
+            return await self.rolling.prepare(self.state, wanted)
+
+    async def change(self, wanted: Wanted) -> Ended:
+        """Takes the network to another index, without losing or doubling an event as far as the strategy promises it.
+
+        Returns when the network is there, or is as it was again. `CannotChange` when nothing was begun.
+        """
+        async with self._turn:
+            if self._unconfirmed:
+                await self._resync()
+            if lacking := self.switches.behind.difference(self.state.dead_switches):
+                raise CannotChange(
+                    f"{', '.join(sorted(lacking))} cannot be told now: try again when it is back"
+                )
+            change = await self.rolling.prepare(self.state, wanted)
+            self._unconfirmed = True
+            self.state = await self.rolling.change(change, wanted.options)
+            await self._resync()
+            assert self.rolling.ended is not None, "it has just ended"
+            return self.rolling.ended
 
     @property
     def in_step(self) -> bool:
@@ -112,12 +133,14 @@ class Controller:
         """The switch can be told again: it is compared, alone, and brought up to date before anyone relies on it."""
         self.switches.behind.add(switch)
         self._returned.add(switch)
+        self.rolling.connected(switch)
         self._wake()
 
     def lost(self, switch: SwitchId) -> None:
         """The switch cannot be told anything now."""
         self.switches.lost(switch)
         self._returned.discard(switch)
+        self.rolling.lost(switch)
 
     async def resync(self) -> int:
         """Brings all switches but those behind to what they should hold; the number of changes that this took."""
@@ -131,8 +154,9 @@ class Controller:
     async def handle_all(self, received: Iterable[Input]) -> Sequence[Answer]:
         """Several inputs, and as far as they fit one round for them."""
         loop = asyncio.get_running_loop()
-        asked = [_Asked(one, loop.create_future(), loop.time()) for one in received]
+        asked = [Asked(one, loop.create_future(), loop.time()) for one in received]
         self._queue.extend(asked)
+        self.rolling.hear(one.received for one in asked)
         self._wake()
         return await asyncio.gather(*(one.answer for one in asked if one.answer is not None))
 
@@ -158,26 +182,26 @@ class Controller:
                         one.fail(error)
             await asyncio.sleep(0)
 
-    async def _round(self, batch: list[_Asked]) -> None:
+    async def _round(self, batch: list[Asked]) -> None:
         if self._unconfirmed:
             await self._resync()
         self._unconfirmed = True  # until all of it is done: what fails on the way leaves it so
         returned = frozenset(self._returned)
         self._returned.clear()
         dead = [switch for switch in self.state.dead_switches if switch in returned]
-        batch[:0] = [_Asked(SwitchUp(switch)) for switch in dead]
+        batch[:0] = [Asked(SwitchUp(switch)) for switch in dead]
         before = self.state.admitted
         outcomes = await self._stepped(batch)
         try:
             # Switches that came back first: others may send through them as soon as they are told.
-            await self.switches.bring(self.state, returned | _came_up(outcomes))
+            await self.switches.bring(self.state, returned | came_up(outcomes))
             await self.switches.tell(self.state, outcomes, before)
         except EntriesRefused as refusal:
             outcomes = await self._one_by_one(outcomes, refusal)
         self._unconfirmed = False
         self._close(batch, outcomes)
 
-    async def _stepped(self, batch: Sequence[_Asked]) -> list[Outcome]:
+    async def _stepped(self, batch: Sequence[Asked]) -> list[Outcome]:
         outcomes: list[Outcome] = []
         try:
             for number, one in enumerate(batch, start=1):
@@ -222,7 +246,7 @@ class Controller:
                 await self.switches.tell(self.state, [outcome], before)
             except EntriesRefused as again:
                 await self._take_back([outcome], again.switch)
-                outcome = replace(outcome, reason=_full(again.switch, again.reason))
+                outcome = replace(outcome, reason=full_table(again.switch, again.reason))
             found.append(outcome)
         return found
 
@@ -249,7 +273,7 @@ class Controller:
         self._unconfirmed = False
         return count
 
-    def _close(self, batch: Sequence[_Asked], outcomes: Sequence[Outcome]) -> None:
+    def _close(self, batch: Sequence[Asked], outcomes: Sequence[Outcome]) -> None:
         self.tally.rounds += 1
         fresh = []
         for one, outcome in zip(batch, outcomes, strict=True):
@@ -260,38 +284,10 @@ class Controller:
             else:
                 self.tally.accepted += 1
                 fresh.append(one)
-        lacking = frozenset(self.switches.behind.difference(self.state.dead_switches))
-        looked_at = fresh if lacking == self._lacked else [*self._waiting, *fresh]
-        kept = self._waiting if lacking == self._lacked else []
-        self._lacked = lacking
-        reliance = Reliance(self.state)
-        self._waiting = kept + [one for one in looked_at if not self._answered(one, lacking, reliance)]
+        self._queue.extend(self._waiting.look(fresh, self.state, self.switches, self._told))
 
-    def _told(self, one: _Asked, answer: Answer) -> None:
+    def _told(self, one: Asked, answer: Answer) -> None:
         if one.answer is not None and not one.answer.done():
             one.answer.set_result(answer)
             if self.observe is not None:
                 self.observe(answer, one.answer.get_loop().time() - one.began)
-
-    def _answered(self, one: _Asked, lacking: frozenset[SwitchId], reliance: Reliance) -> bool:
-        """Tells who asked, unless what they rely on is behind; when a full table is why, they are refused after all."""
-        assert one.outcome is not None, "it was stepped"
-        needed = lacking and (one.outcome.touched & lacking) | reliance.of(one.received, lacking)
-        if not needed:
-            self._told(one, Answer())
-            return True
-        full = next((switch for switch in needed if switch in self.switches.refusing), None)
-        if full is None or one.outcome.undo is None:
-            return False
-        self._told(one, Answer(_full(full, self.switches.refusing[full])))
-        self._queue.append(_Asked(one.outcome.undo))
-        return True
-
-
-def _came_up(outcomes: Iterable[Outcome]) -> frozenset[SwitchId]:
-    ups = (outcome.received for outcome in outcomes if outcome.reason is None)
-    return frozenset(SwitchId(up.switch) for up in ups if isinstance(up, SwitchUp))
-
-
-def _full(switch: SwitchId, reason: str) -> str:
-    return f"{switch} does not take the entries that this needs: {reason}"

@@ -8,7 +8,7 @@ history was. That is what makes the journal compactable and a restart exact.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from plerion.controller.inputs import Advertise, Input, LinkDown, Subscribe, SwitchDown
 from plerion.flow.admission import Admission
@@ -16,23 +16,28 @@ from plerion.flow.diff import Diff
 from plerion.flow.fabric import Fabric, fabric
 from plerion.flow.fit import TreesDoNotFit
 from plerion.flow.limited import LimitedTable
+from plerion.index.address import AddressPlan
 from plerion.index.content_index import ContentIndex
 from plerion.index.cover import DEFAULT_BUDGET, MAX_BUDGET
 from plerion.index.dzset import DzColumns, DzSet
 from plerion.routing.interest import Advertisement
 from plerion.routing.tree import DEFAULT_MAX_TREES, Forest, Spanning, forest, sources, spanning
 from plerion.topology.graph import HostId, Port, SwitchId, Topology
+from plerion.update.entries import ANY
+from plerion.update.state import UNSTAMPED, NetworkState, Stamp
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What does not change while a controller runs."""
+    """What a state is a function of, beside what is live; only a rollout changes any of it while a controller runs."""
 
     topology: Topology
     index: ContentIndex
     budget: int = DEFAULT_BUDGET
     max_trees: int = DEFAULT_MAX_TREES
     tcam: Mapping[SwitchId, int] = field(default_factory=dict)
+    epoch_bits: int = 0  # of each address, to tell versions of the index apart
+    stamp: Stamp = UNSTAMPED  # what events and entries carry now
 
     def __post_init__(self) -> None:
         if self.max_trees < 1:
@@ -42,6 +47,16 @@ class Settings:
         for switch, limit in self.tcam.items():
             if switch not in self.topology.switches or limit < 1:
                 raise ValueError(f"tcam: {switch} with {limit} entries: name a switch and at least 1 entry")
+        if self.epoch_bits and self.stamp.epoch == ANY:
+            object.__setattr__(self, "stamp", replace(self.stamp, epoch=0))
+        if self.index.bits > self.plan.capacity:
+            what = f"index: codes of {self.index.bits} bits and {self.epoch_bits} epoch bits"
+            raise ValueError(f"{what}: an address has room for {self.plan.capacity} bits of a code")
+
+    @property
+    def plan(self) -> AddressPlan:
+        """How codes become addresses now."""
+        return AddressPlan(epoch_bits=self.epoch_bits, epoch=max(0, self.stamp.epoch))
 
 
 @dataclass(slots=True)
@@ -81,6 +96,10 @@ class State:
         for advertisement in self.announced.values():
             found[advertisement.host] = found.get(advertisement.host, DzSet()) | advertisement.dz
         return found
+
+    def network(self) -> NetworkState:
+        """What an update sees of it."""
+        return NetworkState(self.table.tables(), self.sent(), self.settings.stamp)
 
     def survey(self) -> Diff:
         """After a failure or a return: what survives, and the change to the tables."""

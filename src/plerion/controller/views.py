@@ -79,7 +79,8 @@ def switches(service: Service) -> list[dict[str, Any]]:
 
 def table(service: Service, switch: SwitchId) -> list[dict[str, Any]]:
     """The entries that a switch should hold, highest priority first."""
-    state, plan = service.controller.state, service.config.plan
+    state = service.controller.state
+    plan = state.settings.plan
     found = sorted(state.table.tables().entries(switch), key=lambda entry: (-entry.priority, entry.dz))
     network, last_hop = state.settings.topology, service.config.last_hop
     return [
@@ -136,7 +137,7 @@ def trace(service: Service, publisher: str, event: dict[str, float | str | None]
         )
     place = point(state.settings.index.schema, event)
     told = explain(_covering(state, place), place, HostId(publisher))
-    return told.to_json(service.config.plan)
+    return told.to_json(state.settings.plan)
 
 
 def _covering(state: State, place: Sequence[float]) -> Deployment:

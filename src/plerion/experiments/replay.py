@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plerion.controller.inputs import Input, Subscribe
-from plerion.controller.service import Answer, Controller
+from plerion.controller.answer import Answer
+from plerion.controller.service import Controller
 from plerion.controller.state import Settings
 from plerion.controller.step import regions
 from plerion.flow.entry import Tables

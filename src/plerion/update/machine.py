@@ -18,7 +18,7 @@ from enum import Enum
 from types import MappingProxyType
 
 from plerion.topology.graph import HostId, SwitchId
-from plerion.update.entries import Changes
+from plerion.update.entries import Changes, Entries, applied
 from plerion.update.plan import Notice, Plan, Round, undone
 
 
@@ -214,6 +214,25 @@ def step(run: Run, heard: Heard) -> tuple[Run, Orders]:
     if isinstance(heard, Drained) and run.phase == Phase.DRAINING:
         return _go(run, Signal.DRAINED)
     return run, ()
+
+
+def holding(run: Run, switch: SwitchId) -> Entries:
+    """What the switch may be brought to at this point of a run, whatever it missed: it was told the present round.
+
+    On the way back the round that was turned counts as never told, because that may be what a full table refused; to
+    undo it does no harm.
+    """
+    entries = run.plan.before()
+    x = entries.fabric.switch_number[switch]
+    entries = entries[entries.switch == x]
+    told = (
+        run.plan.rounds[: run.turned] + run.rounds[: run.number + 1]
+        if run.back
+        else run.rounds[: run.number + 1]
+    )
+    for one in told:
+        entries = applied(one.changes.at(x), entries)
+    return entries
 
 
 def _acknowledged(run: Run, heard: Acknowledged | LeaseOver) -> tuple[Run, Orders]:
