@@ -81,15 +81,13 @@ class Days(RuleBasedStateMachine):
     def answer(self) -> None:
         if self.open:
             work = self.open.pop(0)  # in the order of asking, as a controller does
-            reasons = [self._take(one) for one in work.inputs]
-            self._say(work.session.host, work.request, self.desk.finish(work, reasons))
+            self._finish(work)
 
     @rule(seconds=st.sampled_from([0.01, 0.5, 3.0, 10.0]))
     def time_passes(self, seconds: float) -> None:
         self.now += seconds
         while self.open:
-            work = self.open.pop(0)
-            self._say(work.session.host, work.request, self.desk.finish(work, map(self._take, work.inputs)))
+            self._finish(self.open.pop(0))
         for gone in self.desk.expired(self.now):
             assert self._take(gone) is None
 
@@ -134,6 +132,13 @@ class Days(RuleBasedStateMachine):
                 found, "reason", ""
             ):
                 self._say(host, request, found)
+
+    def _finish(self, work: Work) -> None:
+        reply = self.desk.finish(work, [self._take(one) for one in work.inputs])
+        if isinstance(work.request, Advertise) and isinstance(reply, Ready):
+            assert self.adopted[work.session] == self.desk.adoption.described.digest
+        if not isinstance(reply, Outdated):
+            self._say(work.session.host, work.request, reply)
 
     def _say(self, host: HostId, request: Request, reply: Reply) -> None:
         assert reply.number == request.number

@@ -4,8 +4,8 @@ import asyncio
 from ipaddress import IPv6Address
 
 from plerion.content.schema import Number, Schema
-from plerion.controller.desk import Desk
 from plerion.controller.announce import packed
+from plerion.controller.desk import Desk
 from plerion.controller.inband import InBand
 from plerion.controller.lease import Leases
 from plerion.controller.quota import Quotas

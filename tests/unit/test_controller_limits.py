@@ -4,9 +4,9 @@ import asyncio
 from pathlib import Path
 
 from plerion.content.schema import Number, Schema
+from plerion.controller.answer import Answer
 from plerion.controller.inputs import Advertise, Boxes, Input, Subscribe
 from plerion.controller.journal import Journal
-from plerion.controller.answer import Answer
 from plerion.controller.service import Controller
 from plerion.controller.state import Settings, initial
 from plerion.controller.step import Refuse, step

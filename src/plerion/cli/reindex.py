@@ -1,4 +1,4 @@
-"""`plerion reindex`: another content index for a running network, looked at first, made under traffic, or taken back."""
+"""`plerion reindex`: another content index for a running network, planned, made under traffic, or taken back."""
 
 from __future__ import annotations
 

@@ -14,9 +14,12 @@ from plerion.content.errors import EventError, quoted
 from plerion.content.event import Event, point
 from plerion.content.schema import MISSING, Attribute, Enumeration, Schema
 from plerion.index.address import AddressPlan
-from plerion.index.dz import WHOLE
+from plerion.index.dz import WHOLE, Dz
 from plerion.index.dzset import DzColumns
+from plerion.index.encode import Codes
+from plerion.index.words import cut_keys
 from plerion.matching.bitset import BitsetMatcher
+from plerion.update.plan import GROUP_BITS
 from plerion.wire.event import ENCODER, EventDatagram, check_length
 from plerion.wire.event import encode as encode_one
 
@@ -164,13 +167,13 @@ def addresses(plan: AddressPlan, dz: DzColumns) -> Addresses:
 
 def group_addresses(plan: AddressPlan, groups: Sequence[Dz], codes: Codes) -> tuple[Ints, Addresses]:
     """Where events go while they are sent to groups: to the first whose cell covers a code, each event once a group."""
-    high, low = np.asarray(codes.dz.high), np.asarray(codes.dz.low)
+    high, low = codes.dz.high, codes.dz.low
     chosen = np.full(len(high), -1)
     for number, cell in reversed([*enumerate(groups)]):
         cut_high, cut_low = cut_keys(high, low, np.full(len(high), cell.length, np.uint8))
         chosen[(cut_high == cell.key()[0]) & (cut_low == cell.key()[1])] = number
     event, group = np.unique(np.stack((codes.event, chosen))[:, chosen >= 0], axis=1)
-    packed = [plan.group(number).packed for number in range(len(groups))]
+    packed = [plan.group(Dz(number, GROUP_BITS)).network_address.packed for number in range(len(groups))]
     return event, np.frombuffer(b"".join(packed), np.uint8).reshape(-1, 16)[group]
 
 

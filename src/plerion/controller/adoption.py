@@ -1,7 +1,8 @@
 """Which description each session sends by, and whom a change of it still waits for.
 
 A session that says `Adopted` never sends otherwise again until it is announced another one. What a session speaks is
-not kept on disk: after a restart nobody is known to have adopted anything, and each is asked with its next sign of life.
+not kept on disk: after a restart nobody is known to have adopted anything, and each is asked with its next sign of
+life.
 """
 
 from __future__ import annotations

@@ -125,6 +125,9 @@ class Desk:
         why = next((reason for reason in reasons if reason is not None), None)
         self._settle(work, why is not None)
         number = work.request.number
+        if isinstance(work.request, Advertise) and why is None and work.session not in self.adoption:
+            self._forget(work)  # the index was changed meanwhile: it may send when it has adopted the new one
+            return Outdated(number)
         reply: Reply = Ready(number) if why is None else refused(number, why)
         self._note(self._told[work.session.host], work.request, reply)
         return reply
@@ -132,7 +135,7 @@ class Desk:
     def fail(self, work: Work, reason: str) -> Reply:
         """The reply when the controller could not answer; it is forgotten, so that asking again is a new try."""
         self._settle(work, failed=True)
-        self._told[work.session.host].answers.pop((work.request.session, work.request.number), None)
+        self._forget(work)
         return refused(work.request.number, reason)
 
     def expired(self, now: float) -> list[Input]:
@@ -150,6 +153,10 @@ class Desk:
                 if isinstance(received, inputs.Subscribe | inputs.Advertise):
                     self.holdings.drop(_kind(received), work.session.host, received.id)
 
+    def _forget(self, work: Work) -> None:
+        """Asking again is a new question."""
+        self._told[work.session.host].answers.pop((work.request.session, work.request.number), None)
+
     def _considered(self, session: Session, request: Request, now: float) -> Reply | Work:
         match request:
             case Join():
@@ -159,6 +166,10 @@ class Desk:
         if not self.leases.renew(session, now):
             self.tally.unknown += 1
             return Unknown(request.number)
+        return self._of_session(session, request)
+
+    def _of_session(self, session: Session, request: Request) -> Reply | Work:
+        """What a session that has a lease asks for."""
         match request:
             case Subscribe():
                 wanted = inputs.Subscribe(session.id(request.name), session.host, request.filter)
@@ -182,6 +193,7 @@ class Desk:
             case Adopted():
                 adopted = self.adoption.adopt(session, request.digest)
                 return Ready(request.number) if adopted else Outdated(request.number)
+        raise AssertionError(f"{type(request).__name__} needs no lease")
 
     def _ended(self, session: Session) -> None:
         self.reports.pop(session, None)

@@ -10,9 +10,9 @@ from dataclasses import replace
 import msgspec
 
 from plerion.controller.state import Settings
+from plerion.flow.render import LastHop
 from plerion.index.codec import from_json, to_json
 from plerion.index.content_index import ContentIndex
-from plerion.flow.render import LastHop
 from plerion.update.entries import ANY, Side
 from plerion.update.plan import Sending
 from plerion.update.state import Stamp

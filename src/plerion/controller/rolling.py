@@ -1,8 +1,8 @@
 """Changes of index on a running controller: one at a time, journaled, resumed after a crash, undone on request.
 
 While one is under way no round of inputs is: what hosts ask for waits for its end. A link or a switch that fails or
-returns does not wait for all of it: the rollout is led back first, or past its point of no return completed, which takes
-no longer than a drain.
+returns does not wait for all of it: the rollout is led back first, or past its point of no return completed, which
+takes no longer than a drain.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ class Rolling:
         return str(refusal) if refusal is not None else "it was stopped, or a switch was lost"
 
     def _noting(self, pending: Pending) -> Callable[[Began], None]:
-        """Writes down how far the rollout has come. A disk that is full costs what a crash would then lose, no event."""
+        """Writes down how far the rollout has come. On a full disk only a crash would cost anything."""
 
         def note(began: Began) -> None:
             if self._journal is None:

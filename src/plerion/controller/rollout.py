@@ -3,9 +3,9 @@
 The machine says what is to be done, this does it and tells the machine what came of it. Three things happen here that a
 plan does not speak of:
 
-- A switch that comes back in the middle may have lost everything. It is brought, in one piece, to what it should hold at
-  this point of the plan, before the machine hears of it.
-- A switch that is taken for down is not waited for. It is brought up to date when it returns, like after any other change.
+- A switch that comes back in the middle may have lost everything. It is brought, in one piece, to what it should hold
+  at this point of the plan, before the machine hears of it.
+- A switch that is taken for down is not waited for. It is brought up to date when it returns, as after any change.
 - A publisher whose sessions gave no sign of life is shut out at its port before the machine goes on without it.
 """
 
@@ -55,7 +55,7 @@ class Publishers(Protocol):
         ...
 
     async def adopted(self, host: HostId) -> bool:
-        """True when all of the host's publishers do as announced; False when one was silent for as long as its lease."""
+        """True when the host's publishers do as announced; False when they were silent for as long as their lease."""
         ...
 
 
@@ -81,7 +81,7 @@ class Rollout:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def finished(self, orders: Orders) -> Finish:
-        """Carries out the orders and all that follow from them; whether the network is in the new state or the old one."""
+        """Carries out the orders and all that follow from them, to the end in one of the two states."""
         try:
             while True:
                 finish = self._give(orders)
@@ -131,7 +131,7 @@ class Rollout:
         for order in orders:
             match order:
                 case Began():
-                    log.info("%s: %s", "going back" if order.back else "rolling out", self._described(order))
+                    log.info("%s: %s", "going back" if order.back else "rolling out", self._where())
                     self._note(order)
                 case Notify(publisher, notice, token):
                     if not announced:
@@ -153,7 +153,7 @@ class Rollout:
             self._start(self._told(changes, [order.switch for order in told], told[0].token))
         return finish
 
-    def _described(self, began: Began) -> str:
+    def _where(self) -> str:
         if self.run.number >= len(self.run.rounds):
             return "done"
         return f"round {self.run.number + 1} of {len(self.run.rounds)}, {self.run.round.name}"
@@ -173,7 +173,7 @@ class Rollout:
                 self.lost(switch)
 
     async def _refused(self, refusal: EntriesRefused, names: list[SwitchId], token: int) -> None:
-        """Back while that is possible; past that a refusal is for the comparison at the end, not for events to wait for."""
+        """Back while that is possible; past that a refusal is for the comparison at the end to mend."""
         log.warning("%s", refusal)
         if self.run.can_turn:
             self._heard.put_nowait(Refused(refusal.switch))

@@ -26,9 +26,9 @@ from logging import getLogger
 from plerion.controller.answer import Answer, Asked, full_table
 from plerion.controller.inputs import Input, SwitchUp
 from plerion.controller.journal import Journal, JournalError
+from plerion.controller.language import Language
 from plerion.controller.memory import regions_of, replayed, spoken
 from plerion.controller.outcome import Outcome, came_up, is_interest, taken
-from plerion.controller.language import Language
 from plerion.controller.prepare import CannotChange, Prepared, Wanted
 from plerion.controller.rolling import Ended, Rolling
 from plerion.controller.state import Settings, State

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from plerion.controller.inputs import Input, Subscribe
 from plerion.controller.answer import Answer
+from plerion.controller.inputs import Input, Subscribe
 from plerion.controller.service import Controller
 from plerion.controller.state import Settings
 from plerion.controller.step import regions
