@@ -21,13 +21,24 @@ from plerion.controller.state import Settings
 from plerion.flow.admission import CONTROL_ADDRESS, CONTROL_PORT
 from plerion.index.propose import regular
 from plerion.topology import HostId, Port, Topology, ipv6, line, mac
-from plerion.wire.control import Join, Reply, Request, Subscribe, Welcome, decode_reply, encode
+from plerion.wire.control import (
+    Adopted,
+    Advertise,
+    Describe,
+    Join,
+    Reply,
+    Request,
+    Subscribe,
+    Welcome,
+    decode_reply,
+    encode,
+)
 from plerion.wire.frame import UdpFrame, build, mac_bytes, multicast_mac, parse
 from plerion.wire.segment import Reassembly, segments
 from tests.scenarios.simulated_network import SimulatedNetwork, until
 
 SCHEMA = Schema((Number("x", 0, 255, integer=True), Number("y", 0, 255, integer=True)))
-SETTINGS = Settings(line(3), regular(SCHEMA, 16), budget=8)
+SETTINGS = Settings(line(3), regular(SCHEMA, 16), budget=8, epoch_bits=2)
 SESSION = "0123456789abcdef"
 
 
@@ -51,6 +62,7 @@ async def serving(
         every = chosen.settings.topology.switches
         controller = await Controller.start(chosen.settings, journal, used, absent=every)
         service = Service(chosen, controller, used)
+        resumed = asyncio.create_task(controller.go_on())
         task = asyncio.create_task(service.run())
         try:
             if connect:
@@ -59,6 +71,7 @@ async def serving(
         finally:
             service.stop()
             await task
+            resumed.cancel()
     finally:
         journal.close()
 
@@ -123,10 +136,23 @@ class Host:
         await until(lambda: any(r.number == request.number for r in self.replies()[before:]))
         return next(reply for reply in self.replies()[before:] if reply.number == request.number)
 
+    async def ask_to_join(self, lease_seconds: float = 30.0) -> Reply:
+        return await self.ask(Join(next(self.numbers), self.session, lease_seconds))
+
+    async def part(self, number: int) -> Reply:
+        return await self.ask(Describe(next(self.numbers), self.session, number))
+
     async def join(self, lease_seconds: float = 30.0) -> Welcome:
-        welcome = await self.ask(Join(next(self.numbers), self.session, lease_seconds))
+        welcome = await self.ask_to_join(lease_seconds)
         assert isinstance(welcome, Welcome), welcome
+        await self.adopt(welcome.digest)
         return welcome
+
+    async def adopt(self, digest: str) -> Reply:
+        return await self.ask(Adopted(next(self.numbers), self.session, digest))
+
+    def advertise(self, name: str, filter: str) -> Advertise:
+        return Advertise(next(self.numbers), self.session, name, filter)
 
     def subscribe(self, name: str, filter: str) -> Subscribe:
         return Subscribe(next(self.numbers), self.session, name, filter)

@@ -84,7 +84,7 @@ def test_the_network_is_shown_as_it_is(tmp_path: Path) -> None:
             assert {name: one["entries"] for name, one in switches.items()} == {"s1": 1, "s2": 1, "s3": 1}
             assert (switches["s1"]["admissions"], switches["s1"]["connected"]) == (1, True)
             table = (await client.get("/v1/tables/s1")).json()
-            assert (table["count"], table["entries"][0]["match"]) == (1, {"ipv6_dst": "ff0e::/17"})
+            assert (table["count"], table["entries"][0]["match"]) == (1, {"ipv6_dst": "ff0e::/19"})
             assert (await client.get("/v1/tables/s9")).status_code == 404
             assert (await client.get("/v1/statistics")).json()["s2"]["entries"] == {"1": 1}
             assert (await client.get("/v1/topology")).json()["links_down"] == []

@@ -10,7 +10,6 @@ import msgspec
 from fastapi import APIRouter, HTTPException, Response
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from plerion.content.errors import ContentError
 from plerion.controller.access import REINDEX
 from plerion.controller.prepare import AUTO, CannotChange, Wanted
 from plerion.controller.reindex import Reindexing, ended
@@ -43,8 +42,8 @@ class Another(How):
     def wanted(self) -> Wanted:
         try:
             return Wanted(from_json(msgspec.json.encode(self.index)), self.strategy, self.options())
-        except ContentError as error:
-            raise HTTPException(422, error.summary) from None
+        except ValueError as error:
+            raise HTTPException(422, f"index: {error}") from None
 
 
 def reindex(changes: Reindexing, reader: list[Any], admin: list[Any]) -> APIRouter:

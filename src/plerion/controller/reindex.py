@@ -16,7 +16,6 @@ from typing import Any
 
 import msgspec
 
-from plerion.content.errors import ContentError
 from plerion.controller.desk import Desk
 from plerion.controller.lease import session_of
 from plerion.controller.measured import Measured, Seen, is_worse
@@ -166,7 +165,7 @@ class Reindexing:
             try:
                 await self._judged(loop.time())
                 await self._followed(loop.time())
-            except (CannotChange, ContentError, OSError) as refusal:
+            except (ValueError, OSError, msgspec.MsgspecError) as refusal:
                 self.told.verdict = str(refusal)
                 log.warning("%s: %s", self.told.proposal, refusal)
 
