@@ -6,7 +6,7 @@
 BIN := .venv/bin
 READY := .venv/.ready
 
-# Where `make demo` forwards events; this release has the embedded emulator.
+# Where `make demo` forwards events: emulator, or ovs for Open vSwitch (as root).
 DATAPLANE ?= emulator
 export DATAPLANE
 
@@ -17,8 +17,9 @@ help: ## Show this list
 	@echo
 	@echo 'Needs Python 3.11 or later, git and make; the rest is fetched on first use.'
 
-demo: $(READY) ## Watch a fat-tree network deliver real weather events (about a minute)
-	@$(BIN)/plerion demo
+demo: $(READY) ## Watch real weather cross a fat tree while Spark finds a better index and it goes live (about a minute)
+	@[ "$$(id -u)" -ne 0 ] || tools/setup --system java $(if $(filter ovs,$(DATAPLANE)),ovs)
+	@$(BIN)/plerion demo --figure demo.png
 
 test: ## Run the linters and the tests, those against Open vSwitch included; `make campaign` has the long ones
 	@echo '== programs of the system: Java 17 or later, Open vSwitch'

@@ -1,49 +1,46 @@
-"""`plerion demo`: a year of real weather through a fat tree, in about a minute."""
+"""`plerion demo`: a year of real weather through a fat tree, which learns on the way what its filters are for."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections import deque
-from time import monotonic
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console, Group
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
-from rich.text import Text
+from rich.console import Console
 
 from plerion.cli.options import Json
 from plerion.cli.output import print_json
 from plerion.content.errors import InputError
-from plerion.controller.inputs import Input
-from plerion.controller.state import Settings
-from plerion.experiments.replay import Replay, Totals
-from plerion.experiments.weather import ADVERTISEMENTS, INCIDENTS, SCHEMA, SUBSCRIPTIONS, Weather, weather
+from plerion.experiments.replay import Totals
+from plerion.experiments.weather import SCHEMA, weather
 from plerion.index.propose import regular
-from plerion.topology.generate import fat_tree
 
 if TYPE_CHECKING:
+    from plerion.cli.emulated_demo import Told
     from plerion.experiments.live_weather import LiveTotals
 
 BITS, BUDGET = 23, 128
-TICKS_A_SECOND = 4
 
 
 def demo(
     seconds: Annotated[float, typer.Option(min=0.0, max=600.0, help="How long the replay takes.")] = 50.0,
+    figure: Annotated[
+        Path | None, typer.Option(help="Where to draw the rate over time: .png, .svg or .pdf.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Watch a network of 10 switches and 8 hosts deliver a year of weather to those who asked; ends by itself.
+    """Watch 10 switches and 8 hosts deliver a year of weather while Spark finds a better index and it goes live.
 
     With DATAPLANE=ovs in the environment the switches are Open vSwitch and the hosts network namespaces (needs root).
 
-    plerion demo --seconds 50
+    plerion demo --seconds 50 --figure demo.png
     """
     plane = os.environ.get("DATAPLANE", "emulator")
     console = Console(quiet=json)
+    if figure is not None and figure.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise InputError(f"--figure {figure.name!r} is no figure", "end it in .png, .svg or .pdf")
     if plane == "ovs":
         from plerion.cli import live_demo  # noqa: PLC0415 - it loads the lab and the client, the emulator needs neither
 
@@ -56,11 +53,17 @@ def demo(
         return
     if plane != "emulator":
         raise InputError(f"DATAPLANE={plane} is not known", "use emulator, the default, or ovs")
-    totals, proven = asyncio.run(_replay(console, weather(), seconds))
+    from plerion.cli.emulated_demo import replayed  # noqa: PLC0415 - real switches need none of it
+
+    found = asyncio.run(replayed(console, weather(), regular(SCHEMA, BITS), BUDGET, seconds))
+    totals, proven, told = found
     if json:
-        print_json(_facts(totals) | {"proven": proven})
+        print_json(_facts(totals) | {"proven": proven} | _learned(told))
     else:
-        console.print(f"\n{_summary(totals, proven)}")
+        console.print(f"\n{_summary(totals, proven, told)}")
+    if figure is not None:
+        _draw(figure, told)
+        console.print(f"{figure} shows it")
     if totals.lost or totals.doubled or not proven:
         raise typer.Exit(1)
 
@@ -71,62 +74,32 @@ def _facts(totals: Totals | LiveTotals) -> dict[str, Any]:
     return {name: getattr(totals, name) for name in names} | rate
 
 
-async def _replay(console: Console, events: Weather, seconds: float) -> tuple[Totals, bool]:
-    replay = await Replay.start(Settings(fat_tree(4, 2), regular(SCHEMA, BITS), BUDGET))
-    first_inputs: list[Input] = [*ADVERTISEMENTS, *SUBSCRIPTIONS]
-    for received in first_inputs:
-        answer = await replay.tell(received)
-        assert answer.ready, answer.reason
-    news: deque[str] = deque(
-        [f"{len(events.refused)} observation refused: {line}" for line in events.refused], maxlen=5
-    )
-    incidents = deque(INCIDENTS)
-    ticks = max(1, int(seconds * TICKS_A_SECOND))
-    began = monotonic()
-    with Live(console=console, refresh_per_second=TICKS_A_SECOND, transient=False) as live:
-        for tick in range(ticks):
-            first, last = len(events) * tick // ticks, len(events) * (tick + 1) // ticks
-            while incidents and incidents[0][0] * len(events) <= first:
-                _, line, received = incidents.popleft()
-                answer = await replay.tell(received)
-                news.append(f"event {first:,}: {line}{'' if answer.ready else f' refused: {answer.reason}'}")
-            await replay.send(events.points[first:last], events.sender[first:last])
-            live.update(_screen(replay, last / len(events), news))
-            await asyncio.sleep(max(0.0, began + (tick + 1) / TICKS_A_SECOND - monotonic()))
-    return replay.totals, await replay.proof()
+def _learned(told: Told) -> dict[str, Any]:
+    """The rate before the index first changed and since, None where it did not; a mean over equal times."""
+    first = told.changed[0] if told.changed else len(told.rates)
+    parts = (told.rates[:first], told.rates[first:])
+    before, after = (round(sum(part) / len(part), 4) if part else None for part in parts)
+    learning = {"changes": len(told.changed), "learning": told.failure or "done"}
+    return {"rate_before": before, "rate_after": after} | learning
 
 
-def _screen(replay: Replay, share: float, news: deque[str]) -> Group:
-    table = Table(
-        title="fat tree, 10 switches, 8 hosts: weather of New York's airports, 2013", title_justify="left"
-    )
-    for name in ("subscription", "host", "filter"):
-        table.add_column(name, overflow="ellipsis", no_wrap=name != "filter")
-    for name in ("delivered", "wanted", "false positives", "rate"):
-        table.add_column(name, justify="right")
-    for name, tally in replay.tallies.items():
-        wanted = tally.delivered - tally.false_positives
-        rate = f"{tally.false_positives / max(1, tally.delivered):.1%}"
-        numbers = (f"{tally.delivered:,}", f"{wanted:,}", f"{tally.false_positives:,}", rate)
-        subscription = tally.subscription
-        style = "" if tally.live else "dim strike"
-        table.add_row(name, subscription.host, str(subscription.filter), *numbers, style=style)
-    totals = replay.totals
-    state = replay.controller.state
-    line = (
-        f"{totals.events:,} events, {totals.deliveries:,} deliveries, {totals.false_positive_rate:.1%} unasked, "
-        f"{totals.lost} lost, {totals.doubled} doubled; {int(state.table.sizes.sum()):,} flow entries"
-    )
-    bar = Table.grid(expand=True)
-    bar.add_row(ProgressBar(total=1.0, completed=share))
-    return Group(table, bar, Text(line, style="bold"), *map(Text, news))
+def _draw(figure: Path, told: Told) -> None:
+    from plerion.cli.chart import save  # noqa: PLC0415 - only where a figure is asked for
+
+    changed = [told.times[min(at, len(told.times) - 1)] for at in told.changed]
+    save(figure, told.times, told.rates, changed, "Weather on a fat tree: a better index goes live")
 
 
-def _summary(totals: Totals, proven: bool) -> str:
+def _summary(totals: Totals, proven: bool, told: Told) -> str:
     proof = "the last tables are proven right" if proven else "THE LAST TABLES ARE WRONG"
+    rates = _learned(told)
+    change = f"no new index went live: {told.failure or 'the replay was over before'}"
+    if rates["rate_before"] is not None and rates["rate_after"] is not None:
+        before, after = (f"{rates[name]:.1%}" for name in ("rate_before", "rate_after"))
+        change = f"{before} false positives until Spark's first index was live, {after} since"
     return (
-        f"{totals.events:,} events, {totals.deliveries:,} deliveries, {totals.false_positive_rate:.1%} of them false "
-        f"positives; lost {totals.lost}, doubled {totals.doubled}; {proof}"
+        f"{totals.events:,} events, {totals.deliveries:,} deliveries; {change}; "
+        f"lost {totals.lost}, doubled {totals.doubled}; {proof}"
     )
 
 

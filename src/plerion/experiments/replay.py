@@ -9,17 +9,22 @@ import numpy.typing as npt
 
 from plerion.controller.answer import Answer
 from plerion.controller.inputs import Input, Subscribe
+from plerion.controller.prepare import Prepared, Wanted
+from plerion.controller.rolling import Ended
 from plerion.controller.service import Controller
 from plerion.controller.state import Settings
 from plerion.controller.step import regions
 from plerion.flow.entry import Tables
 from plerion.flow.fabric import fabric
 from plerion.flow.verify import verify
+from plerion.index.content_index import ContentIndex
 from plerion.index.cover import Covers
 from plerion.index.encode import encode
 from plerion.matching.bitset import BitsetMatcher
 from plerion.simnet.account import Account, account
 from plerion.simnet.bulk import BulkNetwork
+from plerion.simnet.check import Report, check
+from plerion.simnet.traffic import Sample
 from plerion.southbound.simulated import SimulatedSouthbound
 from plerion.topology.graph import HostId
 
@@ -100,6 +105,47 @@ class Replay:
         self.totals.false_positives += int(found.host_false_positives.sum())
         self.totals.lost += int(found.lost.sum())
         self.totals.doubled += int(found.doubled.sum())
+        return found
+
+    async def change(
+        self,
+        index: ContentIndex,
+        points: npt.NDArray[np.float64],
+        senders: npt.NDArray[np.int64],
+        seed: int = 1,
+    ) -> tuple[Ended, Report]:
+        """Takes the network to another index while these events are on their way.
+
+        The plan is played on the timeline, where packets are in flight and switches out of step with each other, and
+        what became of each event there is added to the totals; then the switches are taken through it.
+        """
+        prepared = await self.controller.prepare(Wanted(index))
+        samples = await self._samples(prepared, points, senders)
+        report = check(prepared.plan, samples, [seed])
+        self.totals.events += report.events
+        self.totals.deliveries += report.deliveries
+        self.totals.false_positives += report.false_positives
+        self.totals.lost += report.lost
+        self.totals.doubled += report.doubled
+        ended = await self.controller.change(Wanted(index, prepared.plan.strategy))
+        self._prepared = None
+        return ended, report
+
+    async def _samples(
+        self, prepared: Prepared, points: npt.NDArray[np.float64], senders: npt.NDArray[np.int64]
+    ) -> list[Sample]:
+        """The events with their codes in both indexes, and who wants them; those that have one code in each."""
+        _, matcher, _ = await self._ready()
+        asking = [one.host for one in self.controller.state.subscriptions.values()]
+        names = {number: host for host, number in self.controller.state.fabric.host_number.items()}
+        old, new = (state.settings.index for state in (prepared.old, prepared.new))
+        found = []
+        for point, sender, wanted in zip(points.tolist(), senders, matcher.matches(points), strict=True):
+            codes = old.codes(point), new.codes(point)
+            if all(len(several) == 1 for several in codes):
+                takers = {HostId(asking[at]) for at in np.flatnonzero(wanted).tolist()}
+                publisher = names[int(sender)]
+                found.append(Sample(publisher, codes[0][0], codes[1][0], frozenset(takers - {publisher})))
         return found
 
     async def proof(self) -> bool:
