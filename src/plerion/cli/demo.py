@@ -38,34 +38,39 @@ def demo(
     plerion demo --seconds 50 --figure demo.png
     """
     plane = os.environ.get("DATAPLANE", "emulator")
-    console = Console(quiet=json)
     if figure is not None and figure.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise InputError(f"--figure {figure.name!r} is no figure", "end it in .png, .svg or .pdf")
-    if plane == "ovs":
-        from plerion.cli import live_demo  # noqa: PLC0415 - it loads the lab and the client, the emulator needs neither
-
-        real = live_demo.replay(console, weather(), regular(SCHEMA, BITS), BUDGET, seconds)
-        print_json(_facts(real) | {"cut_off": real.cut_off}) if json else console.print(
-            f"\n{live_demo.summary(real)}"
-        )
-        if real.lost or real.doubled:
-            raise typer.Exit(1)
-        return
-    if plane != "emulator":
+    if plane not in ("emulator", "ovs"):
         raise InputError(f"DATAPLANE={plane} is not known", "use emulator, the default, or ovs")
+    shown = _on_real_switches if plane == "ovs" else _on_the_emulator
+    raise typer.Exit(0 if shown(seconds, figure, json) else 1)
+
+
+def _on_real_switches(seconds: float, figure: Path | None, json: bool) -> bool:
+    """Whether all went well."""
+    from plerion.cli import live_demo  # noqa: PLC0415 - it loads the lab and the client, the emulator needs neither
+
+    console = Console(quiet=json)
+    real = live_demo.replay(console, weather(), regular(SCHEMA, BITS), BUDGET, seconds)
+    if json:
+        print_json(_facts(real) | {"cut_off": real.cut_off})
+    console.print(f"\n{live_demo.summary(real)}")
+    return not (real.lost or real.doubled)
+
+
+def _on_the_emulator(seconds: float, figure: Path | None, json: bool) -> bool:
+    """The same; the tables at the end are proven, too."""
     from plerion.cli.emulated_demo import replayed  # noqa: PLC0415 - real switches need none of it
 
-    found = asyncio.run(replayed(console, weather(), regular(SCHEMA, BITS), BUDGET, seconds))
-    totals, proven, told = found
+    console = Console(quiet=json)
+    totals, proven, told = asyncio.run(replayed(console, weather(), regular(SCHEMA, BITS), BUDGET, seconds))
     if json:
         print_json(_facts(totals) | {"proven": proven} | _learned(told))
-    else:
-        console.print(f"\n{_summary(totals, proven, told)}")
+    console.print(f"\n{_summary(totals, proven, told)}")
     if figure is not None:
         _draw(figure, told)
         console.print(f"{figure} shows it")
-    if totals.lost or totals.doubled or not proven:
-        raise typer.Exit(1)
+    return proven and not (totals.lost or totals.doubled)
 
 
 def _facts(totals: Totals | LiveTotals) -> dict[str, Any]:

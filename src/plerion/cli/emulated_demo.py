@@ -144,7 +144,7 @@ class EmulatedDemo:
             f"{report.lost} lost, {report.doubled} doubled"
         )
 
-    def _screen(self, share: float, note: str = "") -> Group:
+    def _subscriptions(self) -> Table:
         table = Table(
             title="fat tree, 10 switches, 8 hosts: weather of New York's airports, 2013", title_justify="left"
         )
@@ -159,6 +159,9 @@ class EmulatedDemo:
             subscription = tally.subscription
             style = "" if tally.live else "dim strike"
             table.add_row(name, subscription.host, str(subscription.filter), *numbers, style=style)
+        return table
+
+    def _screen(self, share: float, note: str = "") -> Group:
         totals, entries = self.replay.totals, int(self.replay.controller.state.table.sizes.sum())
         line = (
             f"{totals.events:,} events, {totals.deliveries:,} deliveries, {totals.lost} lost, "

@@ -104,7 +104,8 @@ class SocketTransport:
 
     async def send(self, addresses: Addresses, datagrams: Datagrams, vlan: int = 0) -> None:
         if vlan and self._tag is not None:
-            await self._send_tagged(addresses, datagrams, vlan)
+            self._tagged = self._tagged or self._tag()
+            await _send_tagged(self._tagged, addresses, datagrams, vlan)
             return
         names, copies = self._route(addresses)
         if copies is not None:
@@ -114,18 +115,6 @@ class SocketTransport:
             taken = self._sender.send(names[sent:], datagrams.rows(slice(sent, None)))
             if not taken:
                 await _writable(self._socket)
-            sent += taken
-
-    async def _send_tagged(self, addresses: Addresses, datagrams: Datagrams, vlan: int) -> None:
-        if self._tagged is None:
-            assert self._tag is not None, "it was asked"
-            self._tagged = self._tag()
-        sent = 0
-        while sent < len(addresses):
-            rest = slice(sent, None)
-            taken = self._tagged.send(addresses[rest], datagrams.rows(rest), vlan)
-            if not taken:
-                await _writable(self._tagged.socket)
             sent += taken
 
     def listen(self) -> int:
@@ -147,6 +136,16 @@ class SocketTransport:
             self._tagged.close()
         if self._receiving is not None:
             self._receiving.close()
+
+
+async def _send_tagged(tagged: TaggedSocket, addresses: Addresses, datagrams: Datagrams, vlan: int) -> None:
+    sent = 0
+    while sent < len(addresses):
+        rest = slice(sent, None)
+        taken = tagged.send(addresses[rest], datagrams.rows(rest), vlan)
+        if not taken:
+            await _writable(tagged.socket)
+        sent += taken
 
 
 async def _writable(waiting: socket.socket) -> None:
