@@ -18,14 +18,18 @@ from plerion.experiments.weather import SCHEMA, weather
 from plerion.index.propose import regular
 
 if TYPE_CHECKING:
-    from plerion.cli.emulated_demo import Told
+    from plerion.cli.told import Told
     from plerion.experiments.live_weather import LiveTotals
 
 BITS, BUDGET = 23, 128
+USUAL_SECONDS = {"emulator": 50.0, "ovs": 90.0}
 
 
 def demo(
-    seconds: Annotated[float, typer.Option(min=0.0, max=600.0, help="How long the replay takes.")] = 50.0,
+    seconds: Annotated[
+        float | None,
+        typer.Option(min=0.0, max=600.0, help="How long the replay takes; default: 50, on real switches 90."),
+    ] = None,
     figure: Annotated[
         Path | None, typer.Option(help="Where to draw the rate over time: .png, .svg or .pdf.")
     ] = None,
@@ -40,10 +44,11 @@ def demo(
     plane = os.environ.get("DATAPLANE", "emulator")
     if figure is not None and figure.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise InputError(f"--figure {figure.name!r} is no figure", "end it in .png, .svg or .pdf")
-    if plane not in ("emulator", "ovs"):
+    if plane not in USUAL_SECONDS:
         raise InputError(f"DATAPLANE={plane} is not known", "use emulator, the default, or ovs")
     shown = _on_real_switches if plane == "ovs" else _on_the_emulator
-    raise typer.Exit(0 if shown(seconds, figure, json) else 1)
+    lasting = USUAL_SECONDS[plane] if seconds is None else seconds
+    raise typer.Exit(0 if shown(lasting, figure, json) else 1)
 
 
 def _on_real_switches(seconds: float, figure: Path | None, json: bool) -> bool:
@@ -51,10 +56,13 @@ def _on_real_switches(seconds: float, figure: Path | None, json: bool) -> bool:
     from plerion.cli import live_demo  # noqa: PLC0415 - it loads the lab and the client, the emulator needs neither
 
     console = Console(quiet=json)
-    real = live_demo.replay(console, weather(), regular(SCHEMA, BITS), BUDGET, seconds)
+    real, told = live_demo.replay(console, weather(), regular(SCHEMA, BITS), BUDGET, seconds)
     if json:
-        print_json(_facts(real) | {"cut_off": real.cut_off})
-    console.print(f"\n{live_demo.summary(real)}")
+        print_json(_facts(real) | {"cut_off": real.cut_off} | told.to_json())
+    console.print(f"\n{live_demo.summary(real, told)}")
+    if figure is not None:
+        told.draw(figure)
+        console.print(f"{figure} shows it")
     return not (real.lost or real.doubled)
 
 
@@ -65,10 +73,10 @@ def _on_the_emulator(seconds: float, figure: Path | None, json: bool) -> bool:
     console = Console(quiet=json)
     totals, proven, told = asyncio.run(replayed(console, weather(), regular(SCHEMA, BITS), BUDGET, seconds))
     if json:
-        print_json(_facts(totals) | {"proven": proven} | _learned(told))
+        print_json(_facts(totals) | {"proven": proven} | told.to_json())
     console.print(f"\n{_summary(totals, proven, told)}")
     if figure is not None:
-        _draw(figure, told)
+        told.draw(figure)
         console.print(f"{figure} shows it")
     return proven and not (totals.lost or totals.doubled)
 
@@ -79,31 +87,10 @@ def _facts(totals: Totals | LiveTotals) -> dict[str, Any]:
     return {name: getattr(totals, name) for name in names} | rate
 
 
-def _learned(told: Told) -> dict[str, Any]:
-    """The rate before the index first changed and since, None where it did not; a mean over equal times."""
-    first = told.changed[0] if told.changed else len(told.rates)
-    parts = (told.rates[:first], told.rates[first:])
-    before, after = (round(sum(part) / len(part), 4) if part else None for part in parts)
-    learning = {"changes": len(told.changed), "learning": told.failure or "done"}
-    return {"rate_before": before, "rate_after": after} | learning
-
-
-def _draw(figure: Path, told: Told) -> None:
-    from plerion.cli.chart import save  # noqa: PLC0415 - only where a figure is asked for
-
-    changed = [told.times[min(at, len(told.times) - 1)] for at in told.changed]
-    save(figure, told.times, told.rates, changed, "Weather on a fat tree: a better index goes live")
-
-
 def _summary(totals: Totals, proven: bool, told: Told) -> str:
     proof = "the last tables are proven right" if proven else "THE LAST TABLES ARE WRONG"
-    rates = _learned(told)
-    change = f"no new index went live: {told.failure or 'the replay was over before'}"
-    if rates["rate_before"] is not None and rates["rate_after"] is not None:
-        before, after = (f"{rates[name]:.1%}" for name in ("rate_before", "rate_after"))
-        change = f"{before} false positives until Spark's first index was live, {after} since"
     return (
-        f"{totals.events:,} events, {totals.deliveries:,} deliveries; {change}; "
+        f"{totals.events:,} events, {totals.deliveries:,} deliveries; {told.summary()}; "
         f"lost {totals.lost}, doubled {totals.doubled}; {proof}"
     )
 

@@ -20,7 +20,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from plerion.cli.chart import chart
+from plerion.cli.told import Told
 from plerion.controller.inputs import Input
 from plerion.controller.state import Settings
 from plerion.eventlog.writer import LogWriter
@@ -31,23 +31,10 @@ from plerion.index.content_index import ContentIndex
 from plerion.topology.generate import fat_tree
 
 TICKS_A_SECOND = 4
-SMOOTHED = 2 * TICKS_A_SECOND  # ticks that a rate is of
 LEARN_AT = ((0.3, 0.5), (0.6, 0.8))
 """Shares of the events: at the first of each Spark begins, at the second the events wait for it."""
 EPOCH_BITS = 2
 IN_FLIGHT = 2_000  # observations that publishers send while the index changes
-CHART = (72, 6)
-
-
-@dataclass(slots=True)
-class Told:
-    """What the demo is told by the learning side, and when."""
-
-    news: deque[str] = field(default_factory=lambda: deque(maxlen=6))
-    times: list[float] = field(default_factory=list)
-    rates: list[float] = field(default_factory=list)
-    changed: list[int] = field(default_factory=list)  # the first rate of each new index
-    failure: str = ""
 
 
 @dataclass(slots=True)
@@ -60,7 +47,6 @@ class EmulatedDemo:
     replay: Replay
     learner: Learner
     told: Told = field(default_factory=Told)
-    recent: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=SMOOTHED))
     logged: int = 0
     due: deque[tuple[float, float]] = field(default_factory=lambda: deque(LEARN_AT))
 
@@ -91,11 +77,8 @@ class EmulatedDemo:
 
     async def _send(self, first: int, last: int, at: float) -> None:
         found = await self.replay.send(self.events.points[first:last], self.events.sender[first:last])
-        self.recent.append((int(found.host_deliveries.sum()), int(found.host_false_positives.sum())))
-        delivered, wrong = map(sum, zip(*self.recent, strict=True))
-        if delivered:
-            self.told.times.append(at)
-            self.told.rates.append(wrong / delivered)
+        delivered, wrong = int(found.host_deliveries.sum()), int(found.host_false_positives.sum())
+        self.told.look(at, delivered, wrong)
 
     async def _learn(self, first: int, live: Live) -> None:
         """Begins to learn when enough was seen, and takes what was found as soon as it is there."""
@@ -136,8 +119,7 @@ class EmulatedDemo:
         if done.reason:
             self.told.failure = done.reason
         else:
-            self.told.changed.append(len(self.told.rates))
-            self.recent.clear()
+            self.told.change()
         strategy = done.prepared.plan.strategy
         self.told.news.append(
             f"event {first:,}: the new index goes live ({strategy}); of {report.events:,} events on their way "
@@ -169,15 +151,12 @@ class EmulatedDemo:
         )
         bar = Table.grid(expand=True)
         bar.add_row(ProgressBar(total=1.0, completed=share))
-        now = f"{self.told.rates[-1]:.1%}" if self.told.rates else "–"
-        title = Text(f"false positives, share of deliveries: {now} now", style="bold")
         news = map(Text, [*self.told.news, *([note] if note else [])])
         return Group(
-            table,
+            self._subscriptions(),
             bar,
             Text(line, style="bold"),
-            title,
-            chart(self.told.rates, *CHART, self.told.changed),
+            *self.told.picture(),
             *news,
         )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from plerion.client.channel import CONTROLLER, Target
+from plerion.client.logbook import FLUSH_SECONDS, Keeping
 from plerion.client.opening import Opening
 from plerion.client.place import find_place
 from plerion.client.rehearsal import rehearse
@@ -27,33 +28,24 @@ def connect(
     deadline_seconds: float = DEADLINE_SECONDS,
     log: str | Path | None = None,
     log_rate: float = 1.0,
+    log_seconds: float = FLUSH_SECONDS,
 ) -> Opening[Session]:
     """A session on this host, to be entered or awaited.
 
     Without an address the host's own in fd00::/8 is taken. The controller withdraws all that the session asked for when
     it hears nothing for `lease_seconds`; a request that is not answered in `deadline_seconds` raises ControllerSilent.
-    With `log` a share of what is sent and received goes into the event log in that directory.
+    With `log` a share of what is sent and received goes into the event log in that directory, a file every
+    `log_seconds` of traffic.
 
     A `transport` of your own replaces the network's, and then `controller` says where the controller listens on ::1.
     """
-    return Opening(
-        _connected(address, interface, controller, transport, lease_seconds, deadline_seconds, log, log_rate),
-        Session.close,
-    )
 
+    async def joined() -> Session:
+        place = find_place(address, interface) if transport is None else None
+        rehearse()
+        opened = None if log is None else Keeping(log, log_rate, log_seconds)
+        session = Session(place, transport, lease_seconds, deadline_seconds, opened)
+        await session.join(controller or CONTROLLER)
+        return session
 
-async def _connected(
-    address: str | IPv6Address | None,
-    interface: str | None,
-    controller: Target | None,
-    transport: Transport | None,
-    lease_seconds: float,
-    deadline_seconds: float,
-    log: str | Path | None,
-    log_rate: float,
-) -> Session:
-    place = find_place(address, interface) if transport is None else None
-    rehearse()
-    session = Session(place, transport, lease_seconds, deadline_seconds, log, log_rate)
-    await session.join(controller or CONTROLLER)
-    return session
+    return Opening(joined(), Session.close)

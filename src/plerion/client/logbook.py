@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -16,11 +16,20 @@ from plerion.eventlog.writer import LogWriter
 FLUSH_SECONDS: Final = 30.0
 
 
-class Logbook:
-    """One writer for one session; files appear every FLUSH_SECONDS of traffic and at the end."""
+class Keeping(NamedTuple):
+    """Where a session's log goes, which share of what happens it keeps, and how often files appear."""
 
-    def __init__(self, folder: str | Path, schema: Schema, session: str, rate: float) -> None:
-        self._writer = LogWriter(folder, schema, session, rate=rate)
+    folder: str | Path
+    rate: float = 1.0
+    flush_seconds: float = FLUSH_SECONDS
+
+
+class Logbook:
+    """One writer for one session; files appear as often as is wanted while there is traffic, and at the end."""
+
+    def __init__(self, kept: Keeping, schema: Schema, session: str) -> None:
+        self._writer = LogWriter(kept.folder, schema, session, rate=kept.rate)
+        self._flush_seconds = kept.flush_seconds
         self._flushed = time.monotonic()
 
     def sent(self, publisher: str, first: int, epoch: int, points: Floats, time_ns: int) -> None:
@@ -55,6 +64,6 @@ class Logbook:
         self._writer.close()
 
     def _flush_in_time(self) -> None:
-        if time.monotonic() - self._flushed > FLUSH_SECONDS:
+        if time.monotonic() - self._flushed > self._flush_seconds:
             self._flushed = time.monotonic()
             self._writer.flush()

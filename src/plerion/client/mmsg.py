@@ -6,6 +6,7 @@ Python runs per datagram. A call never blocks; the C library lets other threads 
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import errno
 import os
@@ -168,3 +169,17 @@ class MultiReceiver:
         view, skip, starts = self._view, self._skip, range(0, count * self._room, self._room)
         lengths = self._messages["length"][:count].tolist()
         return [view[at + skip : at + length] for at, length in zip(starts, lengths, strict=True)]
+
+
+async def writable(waiting: socket.socket) -> None:
+    """Returns when the kernel may have room again."""
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_writer(waiting, ready.set)
+    try:
+        await asyncio.wait_for(ready.wait(), 1.0)
+        await asyncio.sleep(0.0005)  # a device's queue is full while the socket's is not, and says nothing
+    except TimeoutError:
+        pass
+    finally:
+        loop.remove_writer(waiting)

@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from itertools import count
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -25,7 +24,7 @@ from plerion.client.channel import Target
 from plerion.client.counts import Totals
 from plerion.client.errors import ClientError, SessionClosed, TransportError
 from plerion.client.intake import Intake
-from plerion.client.logbook import Logbook
+from plerion.client.logbook import Keeping, Logbook
 from plerion.client.membership import Membership, Wish
 from plerion.client.mmsg import BATCH
 from plerion.client.opening import Opening
@@ -57,11 +56,10 @@ class Session:
         transport: Transport | None,
         lease_seconds: float,
         deadline_seconds: float,
-        log: str | Path | None = None,
-        log_rate: float = 1.0,
+        log: Keeping | None = None,
     ) -> None:
         self._place, self._transport = place, transport
-        self._log, self._log_rate = log, log_rate
+        self._log = log
         self._logbook: Logbook | None = None
         self._intake: Intake | None = None
         self._membership = Membership(
@@ -238,7 +236,7 @@ class Session:
         rehearse(description.index)
         self.description = description
         if self._logbook is None and self._log is not None:
-            self._logbook = Logbook(self._log, self.schema, self.id, self._log_rate)
+            self._logbook = Logbook(self._log, self.schema, self.id)
         if self._intake is not None:
             self._intake.describe(description.index)
         await self._sender.speak(description)

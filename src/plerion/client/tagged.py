@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ipaddress import IPv6Address
 
 from plerion.client.errors import TransportError
-from plerion.client.mmsg import LATER, Addresses, Datagrams
+from plerion.client.mmsg import LATER, Addresses, Datagrams, writable
 from plerion.client.place import Place
 from plerion.flow.admission import EVENT_PORT
 from plerion.wire.frame import UdpFrame, build, multicast_mac
@@ -31,6 +31,16 @@ class TaggedSocket:
         self.socket.setblocking(False)
         self.socket.bind((place.interface, 0))
         self._mac: bytes = self.socket.getsockname()[4]
+
+    async def send_all(self, addresses: Addresses, datagrams: Datagrams, vlan: int) -> None:
+        """Returns when the kernel has taken all of them; waits while it has no room."""
+        sent = 0
+        while sent < len(addresses):
+            rest = slice(sent, None)
+            taken = self.send(addresses[rest], datagrams.rows(rest), vlan)
+            if not taken:
+                await writable(self.socket)
+            sent += taken
 
     def send(self, addresses: Addresses, datagrams: Datagrams, vlan: int) -> int:
         """How many of them, from the first on, the kernel took without waiting."""

@@ -13,7 +13,6 @@ process of a host takes the port, and further ones read along through raw socket
 
 from __future__ import annotations
 
-import asyncio
 import ctypes
 import errno
 import socket
@@ -34,6 +33,7 @@ from plerion.client.mmsg import (
     MultiReceiver,
     MultiSender,
     destinations,
+    writable,
 )
 from plerion.client.place import Place
 from plerion.client.tagged import TaggedSocket
@@ -91,7 +91,7 @@ class SocketTransport:
     ) -> None:
         self._socket = sender
         self._tag = tag
-        self._tagged: TaggedSocket | None = None
+        self._tagged: TaggedSocket | None = None  # opened when it is first needed
         self._sender = MultiSender(sender)
         self._listen = listen
         self._route = route
@@ -105,7 +105,7 @@ class SocketTransport:
     async def send(self, addresses: Addresses, datagrams: Datagrams, vlan: int = 0) -> None:
         if vlan and self._tag is not None:
             self._tagged = self._tagged or self._tag()
-            await _send_tagged(self._tagged, addresses, datagrams, vlan)
+            await self._tagged.send_all(addresses, datagrams, vlan)
             return
         names, copies = self._route(addresses)
         if copies is not None:
@@ -114,7 +114,7 @@ class SocketTransport:
         while sent < len(names):
             taken = self._sender.send(names[sent:], datagrams.rows(slice(sent, None)))
             if not taken:
-                await _writable(self._socket)
+                await writable(self._socket)
             sent += taken
 
     def listen(self) -> int:
@@ -136,29 +136,6 @@ class SocketTransport:
             self._tagged.close()
         if self._receiving is not None:
             self._receiving.close()
-
-
-async def _send_tagged(tagged: TaggedSocket, addresses: Addresses, datagrams: Datagrams, vlan: int) -> None:
-    sent = 0
-    while sent < len(addresses):
-        rest = slice(sent, None)
-        taken = tagged.send(addresses[rest], datagrams.rows(rest), vlan)
-        if not taken:
-            await _writable(tagged.socket)
-        sent += taken
-
-
-async def _writable(waiting: socket.socket) -> None:
-    loop = asyncio.get_running_loop()
-    ready = asyncio.Event()
-    loop.add_writer(waiting, ready.set)
-    try:
-        await asyncio.wait_for(ready.wait(), 1.0)
-        await asyncio.sleep(0.0005)  # a device's queue is full while the socket's is not, and says nothing
-    except TimeoutError:
-        pass
-    finally:
-        loop.remove_writer(waiting)
 
 
 def network_transport(kind: Kind, place: Place) -> SocketTransport:

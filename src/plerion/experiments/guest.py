@@ -21,6 +21,7 @@ import plerion
 from plerion.client import ClientError, Session, Subscription
 from plerion.content.errors import ContentError
 
+LOG_SECONDS = 2.0
 TURN_SECONDS = 0.005  # between two batches of a publisher: what it sends at once is no burst
 
 
@@ -98,12 +99,15 @@ class Guest:
             kept.extend((one.publisher, one.sequence) for one in batch)
 
 
-async def serve(lease_seconds: float) -> None:
+async def serve(lease_seconds: float, log: str | None) -> None:
     """Joins the network, and does what standard input asks until it ends."""
     lines = asyncio.StreamReader(limit=1 << 20)
     protocol = asyncio.StreamReaderProtocol(lines)
     await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin)
-    async with plerion.connect(lease_seconds=lease_seconds, deadline_seconds=30.0) as session:
+    opening = plerion.connect(
+        lease_seconds=lease_seconds, deadline_seconds=30.0, log=log, log_seconds=LOG_SECONDS
+    )
+    async with opening as session:
         guest, tasks = Guest(session), set[asyncio.Task[None]]()
         _say({"number": 0, "host": session.host, "publisher": session.publisher})
         while line := await lines.readline():
@@ -128,4 +132,4 @@ def _say(document: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(float(sys.argv[1])))
+    asyncio.run(serve(float(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else None))

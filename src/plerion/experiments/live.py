@@ -184,9 +184,10 @@ class LiveNetwork:
             self.controller.wait(SECONDS)
             self.controller = None
 
-    def guest(self, host: str, lease_seconds: float = 10.0) -> GuestProcess:
-        """A guest that is on its way into the network; `joined` waits for it."""
+    def guest(self, host: str, lease_seconds: float = 10.0, events: Path | None = None) -> GuestProcess:
+        """A guest that is on its way into the network; `joined` waits for it. It may keep a log of its events."""
         words = [sys.executable, "-m", "plerion.experiments.guest", str(lease_seconds)]
+        words += [] if events is None else [str(events)]
         log = (self.folder / f"{host}.log").open("ab")
         with log:
             pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": log, "text": True}

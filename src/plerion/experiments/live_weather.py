@@ -14,6 +14,7 @@ from pathlib import Path
 from time import time_ns
 from typing import Any, Self
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -23,6 +24,7 @@ from plerion.content.parse import parse
 from plerion.controller.inputs import Subscribe
 from plerion.experiments.live import GuestProcess, LiveNetwork
 from plerion.experiments.weather import ADVERTISEMENTS, AIRPORTS, SCHEMA, SUBSCRIPTIONS, Weather
+from plerion.index.codec import to_json
 from plerion.index.content_index import ContentIndex
 from plerion.topology.generate import fat_tree
 
@@ -78,22 +80,27 @@ class LiveWeather:
 
     network: LiveNetwork
     weather: Weather
+    log: Path | None = None  # where publishers keep what they send
     guests: dict[str, GuestProcess] = field(default_factory=dict)
     wanted: dict[str, Wanted] = field(default_factory=dict)
     failures: list[tuple[int, int]] = field(default_factory=list)
     _publishing: dict[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, weather: Weather, index: ContentIndex, budget: int, folder: Path) -> Self:
+    def of(
+        cls, weather: Weather, index: ContentIndex, budget: int, folder: Path, log: Path | None = None
+    ) -> Self:
         settings = {"budget": budget, "grace_seconds": 1.0, "leases": {"usual_seconds": LEASE_SECONDS}}
         name = f"demo-{os.getpid()}"
-        return cls(LiveNetwork(fat_tree(4, 2), index, folder, name, **settings), weather)
+        return cls(LiveNetwork(fat_tree(4, 2), index, folder, name, **settings), weather, log)
 
     def __enter__(self) -> Self:
         self.network.__enter__()
         try:
+            publishing = AIRPORTS.values()
             self.guests = {
-                host: self.network.guest(host, LEASE_SECONDS) for host in self.network.topology.hosts
+                host: self.network.guest(host, LEASE_SECONDS, self.log if host in publishing else None)
+                for host in self.network.topology.hosts
             }
             for guest in self.guests.values():
                 guest.joined()
@@ -128,6 +135,13 @@ class LiveWeather:
             np.save(file, points)
             rate = len(points) / seconds
             self._publishing[host] = self.guests[host].send("publish", points=str(file), rate=rate)
+
+    def reindex(self, index: ContentIndex) -> dict[str, Any]:
+        """Another index, under traffic; what came of it."""
+        found: dict[str, Any] = self.network.asked(
+            "/v1/reindex", {"index": msgspec.json.decode(to_json(index))}
+        )
+        return found
 
     def cut(self, port: str) -> None:
         """A link fails; returns when events go round it."""
