@@ -18,7 +18,7 @@ from plerion.controller.rehearsal import rehearse
 from plerion.controller.run import Service
 from plerion.controller.service import Controller
 from plerion.controller.state import Settings
-from plerion.flow.admission import CONTROL_ADDRESS, CONTROL_PORT
+from plerion.flow.admission import CONTROL_ADDRESS, CONTROL_PORT, EVENT_PORT
 from plerion.index.propose import regular
 from plerion.topology import HostId, Port, Topology, ipv6, line, mac
 from plerion.wire.control import (
@@ -33,6 +33,8 @@ from plerion.wire.control import (
     decode_reply,
     encode,
 )
+from plerion.wire.event import EventDatagram
+from plerion.wire.event import encode as encode_event
 from plerion.wire.frame import UdpFrame, build, mac_bytes, multicast_mac, parse
 from plerion.wire.segment import Reassembly, segments
 from tests.scenarios.simulated_network import SimulatedNetwork, until
@@ -113,6 +115,26 @@ class Host:
             payload,
         )
         network_of(self.service).hand_up(self.place, build(frame))
+
+    def publish(
+        self, settings: Settings, number: int, values: tuple[float, ...], epoch: int | None = None
+    ) -> None:
+        """An event that an entry of the edge sends to the controller."""
+        code = settings.index.codes(values)[0]
+        spoken = settings.index.epoch if epoch is None else epoch
+        event = EventDatagram(f"{self.name}/{self.session}", number, spoken, 0, list(values), None)
+        own = HostId(self.name)
+        to = IPv6Address(str(settings.plan.address(code)))
+        frame = UdpFrame(
+            mac_bytes(mac(self.topology, own)),
+            multicast_mac(to),
+            IPv6Address(ipv6(self.topology, own)),
+            to,
+            EVENT_PORT,
+            EVENT_PORT,
+            encode_event(event),
+        )
+        network_of(self.service).bridge(self.place, build(frame))
 
     def send(self, request: Request) -> None:
         for payload in segments(encode(request), request.number):

@@ -10,6 +10,7 @@ from time import monotonic
 from plerion.flow.diff import Diff
 from plerion.flow.fabric import fabric
 from plerion.southbound.openflow.events import (
+    Bridged,
     NotConnected,
     PacketArrived,
     PortChanged,
@@ -33,6 +34,7 @@ class SimulatedNetwork(SimulatedSouthbound):
         self.rounds = 0
         self._there.clear()
         self._events: asyncio.Queue[SwitchEvent] = asyncio.Queue()
+        self._bridged: asyncio.Queue[Bridged] = asyncio.Queue()
 
     def connect(self, *switches: SwitchId) -> None:
         super().connect(*switches)
@@ -49,6 +51,14 @@ class SimulatedNetwork(SimulatedSouthbound):
     def hand_up(self, place: Port, frame: bytes) -> None:
         self._events.put_nowait(PacketArrived(SwitchId(place.node), place.number, frame))
 
+    def bridge(self, place: Port, frame: bytes) -> None:
+        """An event that an entry sends to the controller."""
+        self._bridged.put_nowait(Bridged(SwitchId(place.node), place.number, frame))
+
+    async def bridged(self) -> AsyncIterator[Bridged]:
+        while True:
+            yield await self._bridged.get()
+
     async def events(self) -> AsyncIterator[SwitchEvent]:
         while True:
             yield await self._events.get()
@@ -60,6 +70,10 @@ class SimulatedNetwork(SimulatedSouthbound):
         names = self.topology.switches
         self.told.update(names[x] for x in change.switch.tolist() if names[x] in self._there)
         return missed
+
+    async def hand_on(self, switch: SwitchId, ports: frozenset[int], frame: bytes) -> None:
+        for port in sorted(ports):
+            await self.send_packet(switch, port, frame)
 
     async def send_packet(self, switch: SwitchId, port: int, frame: bytes) -> None:
         if switch not in self._there:

@@ -14,8 +14,10 @@ import msgspec
 from plerion.controller.api import serving as answering
 from plerion.controller.reindex import Automatic
 from plerion.controller.run import Service
+from plerion.flow.admission import EVENT_PORT
 from plerion.index.codec import to_json
 from plerion.index.propose import regular
+from plerion.topology import Port
 from plerion.wire.control import KeepAlive, Leave, Notice, Outdated, Part, Ready, Report, Welcome
 from plerion.wire.description import unpack
 from tests.scenarios.service_scene import SCHEMA, Host, config, network_of, serving
@@ -296,3 +298,37 @@ def test_what_hosts_are_told_of_a_change_is_what_they_need_to_send(tmp_path: Pat
             assert (await changing).json()["done"]
 
     asyncio.run(scene())
+
+
+def test_while_events_are_bridged_each_goes_where_the_tables_of_its_index_say(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with api(tmp_path) as (service, client):
+            h1, h2, h3 = await publisher(service), Host(service, "h2"), Host(service, "h3")
+            for host, wanted in ((h2, "x < 8"), (h3, "y > 200")):
+                await host.join()
+                await host.ask(host.subscribe("q", wanted))
+            old = service.controller.state.settings
+            asked = {"index": BETTER, "strategy": "bridge"}
+            changing = asyncio.create_task(client.post("/v1/reindex", json=asked))
+            await told(h1, 0)
+            change = service.controller.rolling.under_way
+            assert change is not None
+            for number, settings in enumerate((old, change.new.settings)):
+                h1.publish(settings, number, (3, 255))
+                await until(lambda so_far=2 * number: len(arrived(service)) == so_far + 2)  # type: ignore[misc]  # of this round
+                assert sorted(map(str, arrived(service)[-2:])) == ["s2:3", "s3:2"]
+            h1.publish(old, 9, (3, 255), epoch=7)
+            await until(lambda: service.detour.refused == 1)
+            await h1.adopt(notices(h1)[-1].digest)
+            assert (await changing).json()["done"]
+            h1.publish(old, 10, (3, 255))
+            await until(lambda: service.detour.refused == 2)
+
+    asyncio.run(scene())
+
+
+def arrived(service: Service) -> list[Port]:
+    """Where events left the network."""
+    return [
+        place for place, frame in network_of(service).sent if frame[54:56] == EVENT_PORT.to_bytes(2, "big")
+    ]

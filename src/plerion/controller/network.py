@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Protocol
 
-from plerion.southbound.openflow.events import SwitchEvent, SwitchStatistics
+from plerion.southbound.openflow.events import Bridged, SwitchEvent, SwitchStatistics
 from plerion.southbound.protocol import Updatable
 from plerion.topology.graph import SwitchId
 
@@ -20,6 +20,14 @@ class Network(Updatable, Protocol):
         """Everything that switches report, in its order; for one reader."""
         ...
 
+    def bridged(self) -> AsyncIterator[Bridged]:
+        """Events that entries send to the controller instead of on; for one reader."""
+        ...
+
     async def send_packet(self, switch: SwitchId, port: int, frame: bytes) -> None: ...
+
+    async def hand_on(self, switch: SwitchId, ports: frozenset[int], frame: bytes) -> None:
+        """Sends an event out of ports as the switch itself would."""
+        ...
 
     async def statistics(self, switch: SwitchId) -> SwitchStatistics: ...

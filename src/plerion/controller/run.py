@@ -17,6 +17,7 @@ from logging import getLogger
 from plerion.controller.announce import Announcer, packed
 from plerion.controller.config import Config, Listen
 from plerion.controller.desk import Desk
+from plerion.controller.detour import Detour
 from plerion.controller.inband import InBand
 from plerion.controller.journal import Journal
 from plerion.controller.language import at_rest
@@ -57,6 +58,7 @@ class Service:
         controller.rolling.publishers = Announcer(
             lambda: controller.state, desk, config.last_hop, self.inband.tell
         )
+        self.detour = Detour(controller, network)
         self.changes = Reindexing(controller, desk, config.reindex)
         self.watch = Watch(
             controller,
@@ -80,7 +82,7 @@ class Service:
 
     async def run(self, until: asyncio.Event | None = None) -> None:
         """Works until it is told to stop, or the event comes about; then lets the round that is under way end."""
-        work = (self._events(), self._ticks(), self.changes.follow())
+        work = (self._events(), self._ticks(), self.changes.follow(), self.detour.run())
         tasks = [asyncio.create_task(one) for one in work]
         stopped = asyncio.create_task((until or self._stopped).wait())
         try:
