@@ -6,10 +6,11 @@ import pytest
 
 from plerion.simnet.check import Report, check
 from plerion.simnet.fault import WRONG
+from plerion.simnet.scene import scene
 from plerion.simnet.traffic import Conditions
-from plerion.simnet.trial import known, planned, trial
+from plerion.simnet.trial import conditions, known, options, planned, trial
 from plerion.update.plan import extra, same
-from plerion.update.state import NotApplicable
+from plerion.update.state import NotApplicable, Stamp
 from plerion.update.strategies import MOVES, STRATEGIES
 
 SEEDS = 500
@@ -31,6 +32,23 @@ def test_no_event_is_lost_or_doubled(strategy: str) -> None:
     assert total.runs == SEEDS - refused
     assert refused < SEEDS / 2
     assert total.deliveries > 50 * total.runs
+
+
+@pytest.mark.parametrize("strategy", [name for name, one in STRATEGIES.items() if one.promise.safe])
+def test_events_that_are_tagged_already_are_not_lost_either(strategy: str) -> None:
+    """After `versioning` every event carries a tag, which no host may see."""
+    total = Report()
+    for seed in range(60):
+        found = scene(seed, "index")
+        tagged = found.old.stamped(Stamp(found.old.stamp.epoch, 1 + seed, lifted=seed % 2 == 0))
+        try:
+            plan = known(strategy).make(tagged, found.new, found.topology, options(seed))
+        except NotApplicable:
+            continue
+        report = check(plan, found.samples, [seed], conditions(seed))
+        assert report.keeps(known(strategy).promise), (seed, report.examples)
+        total.add(report)
+    assert total.runs > 30
 
 
 def test_an_ordered_update_that_makes_first_loses_nothing_and_doubles_where_trees_move() -> None:

@@ -321,8 +321,8 @@ def test_while_events_are_bridged_each_goes_where_the_tables_of_its_index_say(tm
             await until(lambda: service.detour.refused == 1)
             await h1.adopt(notices(h1)[-1].digest)
             assert (await changing).json()["done"]
-            h1.publish(old, 10, (3, 255))
-            await until(lambda: service.detour.refused == 2)
+            h1.publish(old, 10, (3, 255))  # it was on its way when the change ended
+            await until(lambda: len(arrived(service)) == 6)
 
     asyncio.run(scene())
 

@@ -1,7 +1,7 @@
 """Events that go through the controller while the tables change (the strategy `bridge`).
 
 An event says by which index it was coded; the tables of that index say to whom it goes, and the switches of those hosts
-are handed it. Slow, and for as long as one change lasts: what arrives later has nobody to say where it goes.
+are handed it. Slow, and for as long as one change lasts; what was on its way then finds its way also afterwards.
 """
 
 from __future__ import annotations
@@ -56,20 +56,16 @@ class Detour:
             await self._network.hand_on(SwitchId(place.node), frozenset({place.number}), event.payload)
 
     def _known(self, epoch: int) -> tuple[AddressPlan, ModelNetwork]:
-        """How the index of this epoch is spoken while it changes."""
+        """How the index of this epoch is spoken in the present change, or in the latest one."""
         change = self._controller.rolling.under_way
-        if change is not self._change:
+        if change is not None and change is not self._change:
             self._change = change
-            states = () if change is None else (change.old, change.new)
             self._spoken = {
-                state.settings.index.epoch: (
-                    state.settings.plan,
-                    ModelNetwork(state.table.tables(), state.surviving),
-                )
-                for state in states
+                state.settings.index.epoch: (state.settings.plan, ModelNetwork(stood.tables, state.surviving))
+                for state, stood in ((change.old, change.plan.old), (change.new, change.plan.new))
             }
         if epoch not in self._spoken:
-            raise WireError(f"the index of epoch {epoch} is not spoken now")
+            raise WireError(f"nobody speaks the index of epoch {epoch}")
         return self._spoken[epoch]
 
 

@@ -23,7 +23,7 @@ def ip_multicast(old: NetworkState, new: NetworkState, topology: Topology, optio
     ways = paths(old, topology)
     cells = regions([ways])
     plan = Plan("ip-multicast", old, final, (), 0)
-    groups = joined([_members(ways, cells), _admitted(plan, topology)])
+    groups = joined([_members(ways, cells, untag=old.stamp.tagged), _admitted(plan, topology)])
     wait = drain_seconds([ways, paths(final, topology)], options.delays)
     to_groups = Notice(Sending(Side.OLD, old.stamp, tuple(cells)), plan.publishers)
     to_contents = Notice(Sending(Side.NEW, final.stamp), plan.publishers)
@@ -35,7 +35,7 @@ def ip_multicast(old: NetworkState, new: NetworkState, topology: Topology, optio
     return Plan("ip-multicast", old, final, steps(rounds), len(steps(rounds[:-1])))
 
 
-def _members(ways: Paths, cells: list[Dz]) -> Entries:
+def _members(ways: Paths, cells: list[Dz], *, untag: bool) -> Entries:
     """By group and switch the ports that any event of the group's cell leaves by."""
     fabric = ways.fabric
     parts = []
@@ -46,7 +46,16 @@ def _members(ways: Paths, cells: list[Dz]) -> Entries:
         at = np.flatnonzero(ports.any(axis=1))
         dz = DzColumns.of([Dz(number, GROUP_BITS)] * len(at))
         parts.append(
-            rows(fabric, at, dz, ports[at], Side.BETWEEN, priority=WIDE_PRIORITY + GROUP_BITS, epoch=GROUPS)
+            rows(
+                fabric,
+                at,
+                dz,
+                ports[at],
+                Side.BETWEEN,
+                priority=WIDE_PRIORITY + GROUP_BITS,
+                epoch=GROUPS,
+                untag=untag,
+            )
         )
     return joined(parts)
 
