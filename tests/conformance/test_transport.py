@@ -12,7 +12,7 @@ import pytest
 
 from plerion.client.errors import TransportError
 from plerion.client.mmsg import LOOPBACK, Datagrams
-from plerion.client.place import Place, find_place
+from plerion.client.place import Listed, Place, chosen, listed
 from plerion.client.transport import LoopbackTransport, network_transport
 from tests.conformance.transport_laws import Pair, TransportLaws, received
 
@@ -42,13 +42,49 @@ def test_who_is_reached_may_depend_on_the_address() -> None:
         assert list(one.receive()) == []
 
 
-def test_a_place_that_the_host_does_not_have_is_refused_with_those_it_has() -> None:
-    with pytest.raises(TransportError, match="no address"):
-        find_place("fd00::dead")
-    with pytest.raises(TransportError, match="is no address"):
-        find_place("nonsense")
-    with pytest.raises(TransportError, match="nosuch0"):
-        find_place(interface="nosuch0")
+LO = Listed(Place(IPv6Address("::1"), "lo"), "00:00:00:00:00:00")
+OWN = Listed(Place(IPv6Address("fd00::2"), "eth0"), "02:00:00:00:00:02")
+OTHER = Listed(Place(IPv6Address("fd00::3"), "eth1"), "02:00:00:00:00:03")
+MACHINE = Listed(Place(IPv6Address("fd00::2"), "eth0"), "52:54:00:12:34:56")  # its own, outside all networks
+
+
+def test_a_host_is_found_by_its_address_and_the_mac_address_that_goes_with_it() -> None:
+    assert chosen([LO, OWN]) == OWN.place
+    assert chosen([LO, OTHER]) == OTHER.place
+    assert chosen([OTHER, OWN]) == OWN.place, "eth0 is preferred"
+    assert chosen([OTHER, OWN], interface="eth1") == OTHER.place
+    assert chosen([OTHER, OWN], "fd00::3") == OTHER.place
+    assert chosen([MACHINE, OTHER]) == OTHER.place, "nothing leaves by the machine's own interface"
+
+
+@pytest.mark.parametrize(
+    ("found", "asked", "said"),
+    [
+        (
+            [LO, MACHINE],
+            (),
+            "is no host of a network .*plerion lab exec h1.*fd00::2 on eth0 .52:54:00:12:34:56",
+        ),
+        ([LO, MACHINE], ("fd00::2", "eth0"), "is no host of a network"),
+        ([LO], ("::1",), "is no host of a network"),
+        ([], (), "no address that fits .*there are none at all"),
+        ([LO, OWN], ("fd00::dead",), "no address that fits .address fd00::dead"),
+        ([LO, OWN], ("nonsense",), "'nonsense' is no address"),
+        ([LO, OWN], (None, "nosuch0"), "no address that fits .*nosuch0"),
+        ([OTHER, OTHER], (), "several addresses that fit"),
+    ],
+)
+def test_what_is_no_place_of_a_host_is_refused_in_one_line(
+    found: list[Listed], asked: tuple[str | None, ...], said: str
+) -> None:
+    with pytest.raises(TransportError, match=said) as refusal:
+        chosen(found, *asked)
+    assert "\n" not in str(refusal.value)
+
+
+def test_the_addresses_of_this_machine_are_listed_with_those_of_its_interfaces() -> None:
+    (loopback,) = (one for one in listed() if one.place.address == IPv6Address("::1"))
+    assert loopback == LO
 
 
 def test_a_transport_of_an_address_that_is_not_there_says_so() -> None:

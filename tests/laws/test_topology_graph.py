@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plerion.topology import Port, SwitchId, Topology, ipv6, mac, parse_topology
+from plerion.topology.graph import mac_beside
 from tests.laws.topologies import topologies
 
 
@@ -60,6 +61,15 @@ def test_no_two_hosts_share_an_address(topology: Topology) -> None:
     assert len(macs) == len(addresses) == len(topology.hosts)
     assert all(int(address.split(":")[0], 16) & 0b11 == 0b10 for address in macs)
     assert all(address in IPv6Network("fd00::/8") for address in addresses)
+    assert {mac_beside(address) for address in addresses} == macs
+
+
+@given(st.integers(0, 2**128 - 1))
+def test_an_address_that_no_host_can_have_has_no_mac_beside_it(number: int) -> None:
+    of_a_host = IPv6Address("fd00::1") <= IPv6Address(number) <= IPv6Address("fd00::ffff:ffff")
+    assert (mac_beside(IPv6Address(number)) is not None) == of_a_host
+    assert mac_beside(IPv6Address("fd00::")) is None
+    assert mac_beside(IPv6Address("fd00::1:0:0")) is None
 
 
 def reachable(topology: Topology, start: SwitchId) -> frozenset[str]:

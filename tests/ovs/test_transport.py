@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from ipaddress import IPv6Address
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -15,10 +15,12 @@ import pytest
 
 from plerion.client.place import find_place
 from plerion.client.transport import Kind, network_transport
-from plerion.flow.admission import EVENT_PORT
+from plerion.flow.admission import CONTROL_ADDRESS, EVENT_PORT
 from plerion.lab.run import in_namespace
+from plerion.topology.graph import mac_beside
 from plerion.wire.frame import UdpFrame, build, multicast_mac
 from tests.conformance.transport_laws import Pair, TransportLaws, received
+from tests.ovs.service_world import PROGRAM
 
 pytestmark = pytest.mark.ovs
 
@@ -44,7 +46,7 @@ class Cable:
         for name, address in zip(self.names, (HERE, THERE), strict=True):
             for words in (
                 "link set lo up",
-                "link set eth0 allmulticast on up",
+                f"link set eth0 address {mac_beside(address)} allmulticast on up",
                 f"addr add {address}/64 dev eth0 nodad",
                 "-6 rule add pref 10 iif eth0 lookup 77",
                 "-6 rule add pref 100 lookup local",
@@ -172,6 +174,39 @@ class TestRewrite(TransportLaws):
             noise(cable, THERE, 9)
             pair.send([b"event"])
             assert [received(receiver, 1) for receiver in pair.receivers] == [[b"event"], [b"event"]]
+
+
+def test_a_machine_that_is_no_host_is_told_so_and_sends_nothing(cable: Cable) -> None:
+    def watched() -> socket.socket:
+        opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+        opened.bind(("eth0", 0))
+        return opened
+
+    def asked() -> subprocess.CompletedProcess[str]:
+        words = [PROGRAM, "sub", "TRUE", "--deadline", "0.1"]
+        return subprocess.run(words, check=False, capture_output=True, text=True)
+
+    def said_to_the_controller() -> int:
+        count = 0
+        with suppress(BlockingIOError):
+            while True:
+                count += watching.recv(4096)[38:54] == CONTROL_ADDRESS.packed
+        return count
+
+    with closing(cable.at(1, watched)) as watching:
+        watching.setblocking(False)
+        silent = cable.at(0, asked)
+        assert "no answer to Join" in silent.stderr
+        assert said_to_the_controller() > 0, "the watcher can tell"
+        ip("-n", cable.names[0], "link", "set", "eth0", "address", "52:54:00:12:34:56")
+        try:
+            refused = cable.at(0, asked)
+        finally:
+            ip("-n", cable.names[0], "link", "set", "eth0", "address", str(mac_beside(HERE)))
+        assert refused.returncode == 2
+        (line,) = refused.stderr.splitlines()
+        assert "is no host of a network" in line
+        assert said_to_the_controller() == 0
 
 
 def unprivileged(program: str) -> str:

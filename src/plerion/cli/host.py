@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 Address = Annotated[
-    str | None, typer.Option("--address", help="This host's address; default: its only one in fd00::/8.")
+    str | None, typer.Option("--address", help="This host's address; default: its only one in the network.")
 ]
 Interface = Annotated[
     str | None, typer.Option("--interface", help="The interface that has the address; default: eth0.")

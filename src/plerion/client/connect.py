@@ -32,10 +32,10 @@ def connect(
 ) -> Opening[Session]:
     """A session on this host, to be entered or awaited.
 
-    Without an address the host's own in fd00::/8 is taken. The controller withdraws all that the session asked for when
-    it hears nothing for `lease_seconds`; a request that is not answered in `deadline_seconds` raises ControllerSilent.
-    With `log` a share of what is sent and received goes into the event log in that directory, a file every
-    `log_seconds` of traffic.
+    Without an address the host's own is taken; a machine that is no host is refused, and sends nothing.
+    The controller withdraws all that the session asked for when it hears nothing for `lease_seconds`; a request
+    that is not answered in `deadline_seconds` raises ControllerSilent. With `log` a share of what is sent and received
+    goes into the event log in that directory, a file every `log_seconds` of traffic.
 
     A `transport` of your own replaces the network's, and then `controller` says where the controller listens on ::1.
     """

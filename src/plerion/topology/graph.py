@@ -26,7 +26,10 @@ __all__ = [
     "TopologyError",
     "ipv6",
     "mac",
+    "mac_beside",
 ]
+
+_HOSTS = 0xFD00 << 112  # the address in front of the first host's
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,12 +175,22 @@ def mac(topology: Topology, host: HostId) -> str:
 
     Like `ipv6` it follows from the host's position: ask the whole network, not what is left after a failure.
     """
-    return ":".join(f"{byte:02x}" for byte in b"\x02\x00" + topology.host_number(host).to_bytes(4, "big"))
+    return _mac(topology.host_number(host))
 
 
 def ipv6(topology: Topology, host: HostId) -> str:
     """The host's own, unique local IPv6 address in its canonical spelling, ``fd00::1`` for the first host."""
-    return str(IPv6Address((0xFD00 << 112) + topology.host_number(host)))
+    return str(IPv6Address(_HOSTS + topology.host_number(host)))
+
+
+def mac_beside(address: IPv6Address) -> str | None:
+    """The MAC address of a host that has this IPv6 address, in any network; None when no host has it."""
+    number = int(address) - _HOSTS
+    return _mac(number) if 0 < number < 1 << 32 else None
+
+
+def _mac(number: int) -> str:
+    return ":".join(f"{byte:02x}" for byte in b"\x02\x00" + number.to_bytes(4, "big"))
 
 
 class _Document(msgspec.Struct):
