@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from plerion.client.rehearsal import rehearse as rehearse_client
 from plerion.controller.rehearsal import rehearse
 from plerion.experiments.synthetic import PRESETS, workload
 from plerion.index.cover import covers
@@ -22,4 +23,5 @@ for method, select in (("boundary", "none"), ("adaptive", "cs")):
     misses(load.points, codes, found, load.offsets, load.bounds)
     Judge.of(load, 8).rate(index)
     rehearse(index)
+    rehearse_client(index)
 OpenFlowSouthbound(line(2)).rehearse()

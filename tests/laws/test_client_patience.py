@@ -1,9 +1,11 @@
-"""Who waits for answers neither gives up hope nor floods a controller that has much to do."""
+"""Who waits for answers neither gives up hope nor floods a controller that has much to do, and is not silent long."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plerion.client.membership import silence
 from plerion.client.patience import LATEST_SECONDS, SOONEST_SECONDS, Patience
+from plerion.controller.config import LeaseTimes
 
 answers = st.lists(st.floats(0, 100), max_size=50)
 
@@ -40,3 +42,12 @@ def test_while_one_request_waits_long_others_are_not_repeated_sooner(
     found.unheard(waited)
     assert found.seconds >= 0.999 * waited
     assert SOONEST_SECONDS <= found.seconds <= LATEST_SECONDS
+
+
+@given(st.floats(1, 86_400))
+def test_a_session_shows_itself_in_time_also_to_a_controller_that_has_forgotten_its_lease(
+    lease: float,
+) -> None:
+    assert 3 * silence(lease) <= lease * (1 + 1e-9)
+    assert 3 * silence(lease) <= LeaseTimes().usual_seconds
+    assert silence(lease) >= min(lease, 1) / 3

@@ -11,10 +11,9 @@ import pytest
 
 from plerion.experiments.live import LiveError
 from plerion.topology import Port
-from tests.ovs.network import LEASE_SECONDS, RATE, Scene
-from tests.ovs.witness import IN_FLIGHT_SECONDS
+from tests.ovs.network import USUAL, Scene
 
-RECOVERY_SECONDS = 5.0  # for the network to go round what failed
+SHORT_LEASE_SECONDS = 3.0
 
 
 def from_ready_on_every_event_comes_once_until_it_is_withdrawn(scene: Scene) -> None:
@@ -36,12 +35,14 @@ def a_first_event_after_ready_is_never_missed(scene: Scene) -> None:
     """Open vSwitch answers a barrier some milliseconds before its cache is right; *ready* has to wait for that."""
     watching, asking = scene.subscribers[:2]
     scene.subscribe(watching, "all", 0, 255)
-    with scene.traffic(2 * RATE):
+    with scene.traffic(2.0):
         for _ in range(12):
             scene.subscribe(asking, "again", 0, 255)
-            scene.steady(IN_FLIGHT_SECONDS + 0.03)
+            scene.steady(2 * scene.flight + 0.06)
             scene.unsubscribe(asking, "again")
-    assert scene.verdict().fine, scene.story()
+    verdict = scene.verdict()
+    assert verdict.fine, scene.story()
+    assert verdict.due > verdict.sent, "some of them were due at both"
 
 
 def what_the_sdk_counts_is_what_the_witness_saw(scene: Scene) -> None:
@@ -59,6 +60,8 @@ def what_the_sdk_counts_is_what_the_witness_saw(scene: Scene) -> None:
 
 def a_host_that_died_is_withdrawn_after_its_lease_and_nobody_else_notices(scene: Scene) -> None:
     dying, other = scene.subscribers[:2]
+    scene.guests[dying].leave()
+    scene.join(dying, lease_seconds=SHORT_LEASE_SECONDS)
     scene.subscribe(dying, "all", 0, 255)
     scene.subscribe(other, "all", 0, 255)
     with scene.traffic():
@@ -71,7 +74,7 @@ def a_host_that_died_is_withdrawn_after_its_lease_and_nobody_else_notices(scene:
     wish = scene.wishes.pop((dying, "all"))
     scene.ended.append(wish._replace(withdrawn=died, gone=withdrawn))
     scene.join(dying)
-    assert LEASE_SECONDS / 2 < withdrawn - died < LEASE_SECONDS + 3, withdrawn - died
+    assert withdrawn - died > SHORT_LEASE_SECONDS / 2, withdrawn - died
     assert scene.verdict().fine, scene.story()
 
 
@@ -83,16 +86,14 @@ def a_cut_link_is_gone_round_and_a_healed_one_does_no_harm(scene: Scene) -> None
         scene.steady(0.5)
         with scene.disturbance():
             scene.net.lab.cut(port)
-            scene.net.until(
-                "events go round", lambda: _links_down(scene) and _in_step(scene), RECOVERY_SECONDS
-            )
+            scene.net.until("events go round", lambda: _links_down(scene) and _in_step(scene))
         scene.steady(0.6)
         with scene.disturbance():
             scene.net.lab.heal(port)
             scene.net.until("the link is used again", lambda: not _links_down(scene) and _in_step(scene))
         scene.steady(0.6)
     assert scene.verdict().fine, f"{port}: {scene.story()}"
-    assert scene.verdict().due > 1_000, scene.verdict()
+    assert scene.verdict().due > scene.rate, scene.verdict()
 
 
 def a_switch_that_restarts_with_empty_tables_is_filled_again(scene: Scene) -> None:
@@ -115,6 +116,7 @@ def a_switch_that_restarts_with_empty_tables_is_filled_again(scene: Scene) -> No
 
 def a_controller_killed_at_any_moment_costs_no_event_and_no_subscription(scene: Scene) -> None:
     chosen = random.Random(time.time_ns())
+    joins = {host: scene.guests[host].ask("counts")["joins"] for host in scene.subscribers}
     with scene.traffic():
         for number, host in enumerate(scene.subscribers):
             scene.subscribe(host, "before", 64 * number, 255)
@@ -123,7 +125,7 @@ def a_controller_killed_at_any_moment_costs_no_event_and_no_subscription(scene: 
             words = {"name": f"life{life}", "filter": f"x >= {10 * life} AND x <= 200"}
             request = scene.guests[host].send("subscribe", **words)
             moment = chosen.uniform(0, 0.06)
-            scene.steady(moment)
+            time.sleep(moment)  # for what is killed, any moment will do
             scene.net.kill_controller()
             scene.steady(0.3)
             scene.net.start_controller()
@@ -134,8 +136,8 @@ def a_controller_killed_at_any_moment_costs_no_event_and_no_subscription(scene: 
         scene.steady(0.3)
     assert scene.verdict().fine, f"{moment}: {scene.story()}"
     for host in scene.subscribers:
-        joins = scene.guests[host].ask("counts")["joins"]
-        assert joins == 1, f"{host} had to join {joins} times: its session was forgotten"
+        again = scene.guests[host].ask("counts")["joins"] - joins[host]
+        assert not again, f"{host} had to join {again} times more: its session was forgotten"
 
 
 def a_full_table_refuses_who_does_not_fit_and_disturbs_nobody(scene: Scene) -> None:
@@ -144,9 +146,11 @@ def a_full_table_refuses_who_does_not_fit_and_disturbs_nobody(scene: Scene) -> N
     switch = scene.net.topology.attachment(asking).node  # type: ignore[arg-type]  # a HostId is a str
     with scene.traffic():
         scene.steady(0.2)
-        scene.net.lab.set_table_limit(switch, _held(scene, switch) + 2)
+        before = scene.tables()
+        scene.net.lab.set_table_limit(switch, len(before[switch]) + 2)
         with pytest.raises(LiveError, match=f"{switch} does not take the entries"):
             scene.subscribe(asking, "jagged", 1, 254)
+        assert scene.tables() == before, "a refusal leaves nothing behind"
         scene.subscribe(asking, "small", 128, 255)
         scene.steady(0.4)
         scene.net.lab.set_table_limit(switch, None)
@@ -177,14 +181,14 @@ def what_nobody_advertised_is_dropped_where_it_enters_and_counted(scene: Scene) 
     scene.quiet()
     assert scene.witness.count() == count + 100, "seen where they were sent, and nowhere else"
     # Open vSwitch adds what its cache counted to its tables twice a second.
-    scene.net.until("all of them are counted", lambda: refused() == before + 100, 5.0)
+    scene.net.until("all of them are counted", lambda: refused() == before + 100)
 
 
 def covers_are_coarsened_where_the_room_is_known_and_nothing_is_lost(scene: Scene) -> None:
-    """The last scene: the controller is restarted with limits."""
     room = 4
+    scene.spent = True  # the controller keeps its limits
     scene.net.stop_controller()
-    scene.net.configure(grace_seconds=1.0, tcam=room)
+    scene.net.configure(**USUAL, tcam=room)
     scene.net.start_controller()
     scene.net.until_ready()
     with scene.traffic():
@@ -195,8 +199,8 @@ def covers_are_coarsened_where_the_room_is_known_and_nothing_is_lost(scene: Scen
     assert not verdict.lost, scene.story()
     assert not verdict.doubled, scene.story()
     assert verdict.unasked, "covers this coarse let through what nobody asked for"
-    for switch in scene.net.topology.switches:
-        assert _held(scene, switch) <= room + 1, switch  # and the entry that drops the rest
+    for switch, held in scene.tables().items():
+        assert len(held) <= room + 1, switch  # and the entry that drops the rest
 
 
 LAWS: list[Callable[[Scene], None]] = [
@@ -251,8 +255,3 @@ def _in_step(scene: Scene, but: str = "") -> bool:
 def _subscribed(scene: Scene, host: str) -> int:
     count: int = scene.net.asked(f"/v1/subscriptions?host={host}")["count"]
     return count
-
-
-def _held(scene: Scene, switch: str) -> int:
-    """Entries in the table that forwards, as Open vSwitch itself counts them."""
-    return scene.net.lab.ofctl(switch, "dump-flows", "table=1").count("priority=")

@@ -26,7 +26,7 @@ _OUTGOING = 4
 _ALL = 0x0003
 _STAMP = 35  # SO_TIMESTAMPNS
 _SO_RCVBUFFORCE = 33
-IN_FLIGHT_SECONDS = 0.1  # that an event may be on its way
+IN_FLIGHT_SECONDS = 0.1  # that an event may be on its way, where nothing else is known
 
 
 class EventId(NamedTuple):
@@ -46,6 +46,7 @@ class Seen(NamedTuple):
 
 class Witness:
     def __init__(self, lab: Lab, hosts: list[str]) -> None:
+        self.sent = 0  # by hosts, so far
         self._frames: list[tuple[str, bool, float, bytes]] = []
         self._sockets = {
             (opened := lab.inside(host, _packet_socket)).fileno(): (host, opened) for host in hosts
@@ -76,6 +77,12 @@ class Witness:
     def count(self) -> int:
         return len(self._frames)
 
+    def longest(self) -> float:
+        """Seconds that the slowest delivery took."""
+        seen = self.seen()
+        left = {one.id: one.at for one in seen if one.sent}
+        return max((one.at - left[one.id] for one in seen if not one.sent and one.id in left), default=0.0)
+
     def _read(self) -> None:
         poll = select.poll()
         for number in self._sockets:
@@ -92,6 +99,7 @@ class Witness:
                         seconds, nanoseconds = struct.unpack("ll", told[0][2])
                         at = seconds + nanoseconds / 1e9
                         self._frames.append((host, address[2] == _OUTGOING, at, frame))
+                        self.sent += address[2] == _OUTGOING
 
 
 def _packet_socket() -> socket.socket:
@@ -139,14 +147,13 @@ class Wish(NamedTuple):
     withdrawn: float = inf
     gone: float = inf
 
-    def wants(self, event: Seen) -> bool:
+    def wants(self, event: Seen, flight: float) -> bool:
         """Whether the event must come: it was sent while the wish was in force, and not just before its end."""
-        return self.ready <= event.at <= self.withdrawn - IN_FLIGHT_SECONDS and self._fits(event)
+        return self.ready <= event.at <= self.withdrawn - flight and self._fits(event)
 
-    def allows(self, event: Seen) -> bool:
+    def allows(self, event: Seen, flight: float) -> bool:
         """Whether it may come: it was sent not long before the wish was made, nor long after it was gone."""
-        since, until = self.asked - IN_FLIGHT_SECONDS, self.gone + IN_FLIGHT_SECONDS
-        return since <= event.at <= until and self._fits(event)
+        return self.asked - flight <= event.at <= self.gone + flight and self._fits(event)
 
     def _fits(self, event: Seen) -> bool:
         value = event.values[0]
@@ -172,15 +179,23 @@ class Verdict(NamedTuple):
         return not (self.lost or self.doubled or self.unasked)
 
 
-def judged(seen: list[Seen], wishes: list[Wish], spans: list[tuple[float, float]]) -> Verdict:
-    """What became of the events that were sent in some spans of time. A host gets nothing of its own."""
+def judged(
+    seen: list[Seen],
+    wishes: list[Wish],
+    spans: list[tuple[float, float]],
+    flight: float = IN_FLIGHT_SECONDS,
+) -> Verdict:
+    """What became of the events that were sent in some spans of time, and are on their way for so long at most.
+
+    A host gets nothing of its own.
+    """
     sent = {
         one.id: one for one in seen if one.sent and any(since <= one.at <= until for since, until in spans)
     }
     came = Counter((one.host, one.id) for one in seen if not one.sent and one.id in sent)
     pairs = [(wish, one) for wish in wishes for one in sent.values() if wish.host != one.host]
-    due = {(wish.host, one.id) for wish, one in pairs if wish.wants(one)}
-    allowed = {(wish.host, one.id) for wish, one in pairs if wish.allows(one)}
+    due = {(wish.host, one.id) for wish, one in pairs if wish.wants(one, flight)}
+    allowed = {(wish.host, one.id) for wish, one in pairs if wish.allows(one, flight)}
     doubled = [pair for pair, count in came.items() if count > 1]
     lost, unasked = due - came.keys(), came.keys() - allowed
     return Verdict(len(sent), len(due), sorted(lost), sorted(doubled), sorted(unasked))

@@ -39,6 +39,7 @@ WishKind = Literal["advertise", "subscribe"]
 Wish = tuple[WishKind, str]
 
 _TRIES: Final = 4
+_LONGEST_SILENCE: Final = 10.0
 _AT_ONCE: Final = 32  # requests under way while joining again
 _REQUEST: Final[Mapping[WishKind, type[control.Advertise] | type[control.Subscribe]]] = {
     "advertise": control.Advertise,
@@ -188,7 +189,7 @@ class Membership:
 
     async def _keep_alive(self) -> None:
         while True:
-            await asyncio.sleep(self._lease_seconds / 3)
+            await asyncio.sleep(silence(self._lease_seconds))
             try:
                 await self._ask(lambda number: control.KeepAlive(number, self.session, self._report()))
             except ContentError as error:
@@ -218,6 +219,14 @@ class Membership:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+
+def silence(lease_seconds: float) -> float:
+    """Seconds between two keep-alives: a third of the lease, and of what a controller gives sessions after a restart.
+
+    It finds their names then and not their leases.
+    """
+    return min(lease_seconds / 3, _LONGEST_SILENCE)
 
 
 def _check(wish: Wish, reply: Reply) -> None:

@@ -23,6 +23,7 @@ from plerion.content.errors import ContentError
 
 LOG_SECONDS = 2.0
 TURN_SECONDS = 0.005  # between two batches of a publisher: what it sends at once is no burst
+DEADLINE_SECONDS = 100.0  # for a controller that was killed and is being started again
 
 
 class Guest:
@@ -105,7 +106,7 @@ async def serve(lease_seconds: float, log: str | None) -> None:
     protocol = asyncio.StreamReaderProtocol(lines)
     await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin)
     opening = plerion.connect(
-        lease_seconds=lease_seconds, deadline_seconds=30.0, log=log, log_seconds=LOG_SECONDS
+        lease_seconds=lease_seconds, deadline_seconds=DEADLINE_SECONDS, log=log, log_seconds=LOG_SECONDS
     )
     async with opening as session:
         guest, tasks = Guest(session), set[asyncio.Task[None]]()
