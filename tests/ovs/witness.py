@@ -23,6 +23,7 @@ from plerion.lab import Lab
 EVENT_PORT = 20706
 _ETHERNET, _IPV6, _UDP = 14, 40, 8
 _OUTGOING = 4
+_TAGGED = b"\x81\x00"
 _ALL = 0x0003
 _STAMP = 35  # SO_TIMESTAMPNS
 _SO_RCVBUFFORCE = 33
@@ -95,6 +96,8 @@ class Witness:
                         frame, told, _, address = opened.recvmsg(9_000, 64, socket.MSG_DONTWAIT)
                     except BlockingIOError:
                         break
+                    if frame[12:14] == _TAGGED and address[2] == _OUTGOING:  # no host may ever see a tag
+                        frame = frame[:12] + frame[16:]
                     if _is_event(frame):
                         seconds, nanoseconds = struct.unpack("ll", told[0][2])
                         at = seconds + nanoseconds / 1e9
