@@ -27,7 +27,7 @@ from plerion.index.address import AddressPlan
 from plerion.index.dz import WHOLE
 from plerion.index.dzset import DzColumns
 from plerion.southbound import stamped
-from plerion.southbound.openflow.cache import settled
+from plerion.southbound.openflow.cache import NUDGES, settled
 from plerion.southbound.openflow.connection import Connection, ConnectionLost
 from plerion.southbound.openflow.decode import port_descriptions
 from plerion.southbound.openflow.dialect import Dialect
@@ -172,11 +172,11 @@ class OpenFlowSouthbound:
     async def end(self) -> frozenset[SwitchId]:
         self._updating = False
 
-        async def sweep(switch: SwitchId) -> None:
+        async def sweep(switch: SwitchId) -> bool:
             remote = self._switches[switch]
             if remote.connection is None:
                 raise ConnectionLost("not connected")
-            await remote.repair(remote.connection, self._kept)
+            return await remote.repair(remote.connection, self._kept)
 
         return await self._everywhere(self._switches, sweep)
 
@@ -215,20 +215,25 @@ class OpenFlowSouthbound:
         )
 
     async def _everywhere(
-        self, parts: Iterable[SwitchId], tell: Callable[[SwitchId], Awaitable[None]]
+        self, parts: Iterable[SwitchId], tell: Callable[[SwitchId], Awaitable[bool]]
     ) -> frozenset[SwitchId]:
         """Tells all at once and waits for all; those that could not be told. A refusal is raised at the end."""
         switches = list(parts)
-        outcomes = await asyncio.gather(*map(tell, switches), return_exceptions=True)
-        failures = [outcome for outcome in outcomes if outcome is not None]
-        for failure in failures:
-            if not isinstance(failure, ConnectionLost):
-                raise failure
-        pairs = zip(switches, outcomes, strict=True)
-        missed = frozenset(switch for switch, outcome in pairs if isinstance(outcome, ConnectionLost))
-        connections = [self._switches[s].connection for s in switches if s not in missed]
+        answers = await asyncio.gather(*map(tell, switches), return_exceptions=True)
+        outcomes = dict(zip(switches, answers, strict=True))
+        turned = [self._switches[switch] for switch in switches if outcomes[switch] is True]
+        await self._settled([self._switches[s] for s in switches if isinstance(outcomes[s], bool)])
+        for _ in range(NUDGES if turned else 0):
+            await asyncio.gather(*(remote.nudge() for remote in turned), return_exceptions=True)
+            await self._settled(turned)
+        for outcome in answers:
+            if isinstance(outcome, BaseException) and not isinstance(outcome, ConnectionLost):
+                raise outcome
+        return frozenset(switch for switch in switches if isinstance(outcomes[switch], ConnectionLost))
+
+    async def _settled(self, remotes: Iterable[RemoteSwitch]) -> None:
+        connections = [remote.connection for remote in remotes]
         await settled([one for one in connections if one is not None], self._settle_seconds)
-        return missed
 
     async def _read(self, purpose: Purpose | None = None) -> None:
         """Brings what is known of all connected switches up to date."""

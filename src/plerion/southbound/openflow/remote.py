@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from plerion.southbound.openflow.cache import nudge
 from plerion.southbound.openflow.connection import Connection, ConnectionLost
 from plerion.southbound.openflow.flowmod import EntryTooLong
 from plerion.southbound.openflow.inspection import MANY, aside, held
@@ -29,8 +30,8 @@ class RemoteSwitch:
         """What it was last known to hold."""
         return self._shadow.rows()
 
-    async def tell(self, changes: Changes, *, in_update: bool) -> None:
-        """The changes are in force when it returns, but for what the switch has in its cache.
+    async def tell(self, changes: Changes, *, in_update: bool) -> bool:
+        """The changes are in force when it returns, but for what the switch has in its cache; whether a turn was made.
 
         At rest a longer dz stands over a shorter one, and only deletions widen what the cache may keep. In an update a
         wide entry may stand over many, so what is added does as well.
@@ -38,23 +39,30 @@ class RemoteSwitch:
         part = told(changes)
         connection = self._connected()
         async with connection.changing:
-            await self._send(connection, Bundle(part, in_update or len(part.removed) > 0))
+            turns = await self._send(connection, Bundle(part, in_update or len(part.removed) > 0))
             self._shadow.record(part)
+            return turns
 
-    async def overwrite(self, entries: Entries) -> None:
+    async def overwrite(self, entries: Entries) -> bool:
         """It holds exactly these; what it holds of them already is not touched."""
         wanted = parted(entries)
-        await self.repair(self._connected(), lambda _: wanted)
+        return await self.repair(self._connected(), lambda _: wanted)
 
-    async def repair(self, connection: Connection, target: Target) -> None:
+    async def repair(self, connection: Connection, target: Target) -> bool:
         """Reads the switch back whole and brings it to the target, and its furniture in order."""
         async with connection.changing:
             found = await held(self.shapes, connection)
             work = await aside(len(found) > MANY, repair, self.shapes, found, target)
             self._turn = work.turn
-            if len(work.bundle):
-                await self._send(connection, work.bundle)
+            turns = len(work.bundle) > 0 and await self._send(connection, work.bundle)
             self._shadow.replace(work.rows)
+            return turns
+
+    async def nudge(self) -> None:
+        """The switch looks through its cache once more."""
+        connection = self._connected()
+        async with connection.changing:
+            await connection.change(1, lambda xid, bundle: nudge(self._turn, xid, bundle))
 
     async def read(self, purpose: Purpose | None = None) -> None:
         """Brings what is known of it up to date, of one purpose or of all."""
@@ -66,7 +74,7 @@ class RemoteSwitch:
             table = {Purpose.ADMISSION: Table.EDGE, Purpose.FORWARDING: Table.FORWARDING}
             self._shadow.replace(rows, None if purpose is None else table[purpose])
 
-    async def _send(self, connection: Connection, bundle: Bundle) -> None:
+    async def _send(self, connection: Connection, bundle: Bundle) -> bool:
         def write(first_xid: int, number: int) -> bytes:
             return bundle.write(self.shapes, self._turn, first_xid, number)
 
@@ -80,6 +88,7 @@ class RemoteSwitch:
             _, worst = max(errors, key=lambda found: found[0])
             raise EntriesRefused(self.shapes.switch, worst.reason, count)
         self._turn ^= bundle.turns
+        return bundle.turns
 
     def _connected(self) -> Connection:
         if self.connection is None:
