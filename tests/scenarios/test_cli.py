@@ -348,11 +348,15 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(tmp_path: Path) -> None:
     assert not (EXAMPLES / "x").exists(), "a command that failed leaves no file behind"
 
 
-def test_the_demo_ends_by_itself_with_nothing_lost_and_nothing_doubled() -> None:
-    found = json.loads(plerion("demo", "--seconds", 2, "--json"))
-    assert found["events"] == 26_114
-    assert found["deliveries"] > 0
+@pytest.mark.spark
+def test_the_demo_learns_twice_and_ends_by_itself_with_nothing_lost_and_nothing_doubled(tmp_path: Path) -> None:
+    figure = tmp_path / "demo.png"
+    found = json.loads(plerion("demo", "--seconds", 2, "--json", "--figure", figure))
+    assert found["events"] > 26_114, "the weather, and what was on its way when the index changed"
     assert (found["lost"], found["doubled"], found["proven"]) == (0, 0, True)
+    assert (found["changes"], found["learning"]) == (2, "done")
+    assert found["rate_after"] < 0.8 * found["rate_before"]
+    assert figure.stat().st_size > 10_000
 
 
 def test_the_benchmarks_run() -> None:
