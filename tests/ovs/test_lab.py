@@ -30,6 +30,7 @@ from plerion.index.address import AddressPlan
 from plerion.index.encode import encode
 from plerion.lab import Lab, LabError, Tls, labs, status
 from plerion.lab.place import Place
+from plerion.lab.run import PRIORITY
 from plerion.topology import HostId, Link, SwitchId, Topology, from_name, ipv6, line, load, ring
 from tests.architecture.repository import ROOT
 from tests.scenarios.test_cli import EXAMPLES, plerion
@@ -245,6 +246,19 @@ def test_a_switch_that_was_stopped_comes_back_empty_with_the_same_ports(links: s
         install(lab, path_lines(topology))
         wait_for(path.crossed)
         assert not status(lab.place).faults
+
+
+def test_all_threads_of_the_switches_come_before_what_else_the_machine_does() -> None:
+    def priorities(lab: Lab) -> set[int]:
+        process = int((lab.place.path / "ovs-vswitchd.pid").read_text())
+        threads = [int(thread.name) for thread in Path(f"/proc/{process}/task").iterdir()]
+        assert len(threads) > 4, "one that looks through the cache is among them"
+        return {os.getpriority(os.PRIO_PROCESS, thread) for thread in threads}
+
+    with a_lab(line(2)) as lab:
+        assert priorities(lab) == {PRIORITY}
+        lab.restart_daemon()
+        assert priorities(lab) == {PRIORITY}
 
 
 def test_a_table_that_is_limited_refuses_what_is_over() -> None:

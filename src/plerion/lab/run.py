@@ -21,7 +21,7 @@ from plerion.lab.error import LabError
 from plerion.lab.place import Place
 
 NAMESPACES = Path("/run/netns")
-PRIORITY = -10  # of the switches, as the packages of Open vSwitch have it; threads that they start inherit it
+PRIORITY = -10  # of all threads of the switches, as the packages of Open vSwitch have it
 SECONDS = 60  # for one command; all of them take a second or less where nothing is wrong
 
 _SCHEMAS = (Path("/usr/share/openvswitch"), Path("/usr/local/share/openvswitch"))
@@ -82,8 +82,18 @@ def start_switches(place: Place, dummies: bool) -> None:
     """The daemon of the switches, which answers when this returns."""
     flavour = "--enable-dummy=override" if dummies else "--enable-dummy"
     run(["ovs-vswitchd", place.socket, flavour, *_daemon(place, "ovs-vswitchd")], place)
-    with suppress(PermissionError):  # without the privilege it is a little slower on a busy machine
-        os.setpriority(os.PRIO_PROCESS, int((place.path / "ovs-vswitchd.pid").read_text()), PRIORITY)
+    prefer(int((place.path / "ovs-vswitchd.pid").read_text()))
+
+
+def prefer(process: int) -> None:
+    """All threads of the process come before others, those that it starts later included.
+
+    For Linux a priority is a thread's. What looks through the cache of the switches is a thread of its own, and on a
+    busy machine events go by old tables for as long as it waits.
+    """
+    for thread in Path(f"/proc/{process}/task").iterdir():
+        with suppress(PermissionError, ProcessLookupError):  # without the privilege it works, too
+            os.setpriority(os.PRIO_PROCESS, int(thread.name), PRIORITY)
 
 
 def _daemon(place: Place, name: str) -> list[str]:
