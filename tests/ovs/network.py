@@ -84,6 +84,7 @@ class Scene:
     @contextmanager
     def traffic(self, times: float = 1.0) -> Iterator[None]:
         """Publishers send until the end of the block, and then what was on its way has arrived."""
+        self.witness.forget()
         self.began, self.ended, self.disturbed = time.time(), [], []
         points = str(self.net.folder / "points.npy")
         each = times * self.rate / len(self.publishers)

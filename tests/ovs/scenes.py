@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 
 from plerion.experiments.live import LiveError
 from plerion.topology import Port
+from tests.ovs.kills import killed_at_random_moments
 from tests.ovs.network import USUAL, Scene
 
 SHORT_LEASE_SECONDS = 3.0
@@ -115,29 +115,8 @@ def a_switch_that_restarts_with_empty_tables_is_filled_again(scene: Scene) -> No
 
 
 def a_controller_killed_at_any_moment_costs_no_event_and_no_subscription(scene: Scene) -> None:
-    chosen = random.Random(time.time_ns())
-    joins = {host: scene.guests[host].ask("counts")["joins"] for host in scene.subscribers}
-    with scene.traffic():
-        for number, host in enumerate(scene.subscribers):
-            scene.subscribe(host, "before", 64 * number, 255)
-        for life in range(2):
-            asked, host = time.time(), scene.subscribers[life]
-            words = {"name": f"life{life}", "filter": f"x >= {10 * life} AND x <= 200"}
-            request = scene.guests[host].send("subscribe", **words)
-            moment = chosen.uniform(0, 0.06)
-            time.sleep(moment)  # for what is killed, any moment will do
-            scene.net.kill_controller()
-            scene.steady(0.3)
-            scene.net.start_controller()
-            told = scene.guests[host].answer(request)
-            wish = scene.wishes[host, "before"]._replace(first=10 * life, last=200, asked=asked)
-            scene.wishes[host, f"life{life}"] = wish._replace(ready=told["at_ns"] / 1e9)
-            scene.net.until_ready()
-        scene.steady(0.3)
-    assert scene.verdict().fine, f"{moment}: {scene.story()}"
-    for host in scene.subscribers:
-        again = scene.guests[host].ask("counts")["joins"] - joins[host]
-        assert not again, f"{host} had to join {again} times more: its session was forgotten"
+    """`make campaign` has twenty lives."""
+    killed_at_random_moments(scene, lives=2, seed=time.time_ns())
 
 
 def a_full_table_refuses_who_does_not_fit_and_disturbs_nobody(scene: Scene) -> None:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from plerion.experiments.live import SECONDS
 from plerion.topology import HostId, from_name
+from tests.ovs.kills import killed_at_random_moments
 from tests.ovs.network import Scene, Stage
 from tests.ovs.scenes import LAWS
 
@@ -85,6 +87,11 @@ def test_trace_asks_the_switches_and_a_difference_to_the_model_is_loud(ring: Sta
         assert f"MODEL AND SWITCH DISAGREE: 00000101: {home} in" in error
         assert scene.net.asked("/v1/resync", {})["changes"] > 0
         assert plerion(*words, "--event", "x=5")[0] == 0
+
+
+@pytest.mark.campaign
+def test_a_controller_is_killed_twenty_times_and_nothing_is_lost(ring: Stage) -> None:
+    ring.carry_out(lambda scene: killed_at_random_moments(scene, lives=20, seed=time.time_ns()))
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)

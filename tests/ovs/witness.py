@@ -75,6 +75,10 @@ class Witness:
             self._decoded.append(_event(host, sent, at, frame))
         return self._decoded
 
+    def forget(self) -> None:
+        """What was seen so far; nothing is on its way."""
+        self._decoded, self._frames = [], []
+
     def count(self) -> int:
         return len(self._frames)
 
