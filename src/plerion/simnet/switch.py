@@ -23,23 +23,37 @@ class Switch:
 
     def __init__(self, name: SwitchId) -> None:
         self.name = name
-        self.most = 0  # entries that it ever held for forwarding
+        self.held = self.most = 0  # entries for forwarding: now, and the most that it ever held
         self.busy_until = 0.0
         self._entries: dict[_Identity, Entry] = {}
+        # By table, length and bits of the dz: a code lies in one cell of each length.
+        self._cells: dict[Table, dict[int, dict[int, dict[_Identity, Entry]]]] = {
+            table: {} for table in Table
+        }
         self._known: dict[_Header, list[Entry]] = {}
 
     def entries(self) -> Iterator[Entry]:
         return iter(self._entries.values())
 
     def add(self, entry: Entry) -> None:
-        self._entries[identity(entry)] = entry
+        known = identity(entry)
+        if entry.table == Table.FORWARDING and known not in self._entries:
+            self.held += 1
+            self.most = max(self.most, self.held)
+        self._entries[known] = entry
+        self._cell(entry.table, entry.dz)[known] = entry
         self._known.clear()
-        forwarding = sum(one.table == Table.FORWARDING for one in self._entries.values())
-        self.most = max(self.most, forwarding)
 
     def remove(self, entry: Entry) -> None:
-        self._entries.pop(identity(entry), None)
+        known = identity(entry)
+        if self._entries.pop(known, None) is None:
+            return
+        self.held -= entry.table == Table.FORWARDING
+        del self._cell(entry.table, entry.dz)[known]
         self._known.clear()
+
+    def _cell(self, table: Table, dz: Dz) -> dict[_Identity, Entry]:
+        return self._cells[table].setdefault(dz.length, {}).setdefault(dz.bits, {})
 
     def pieces(self, changes: Changes) -> list[Callable[[], None]]:
         """The single changes in the order in which a switch takes them (see `Changes`)."""
@@ -66,8 +80,10 @@ class Switch:
         table, in_port, code, epoch, vlan = header
         fitting = [
             entry
-            for entry in self._entries.values()
-            if entry.table == table and entry.matches(in_port, code, epoch, vlan)
+            for length, cells in self._cells[table].items()
+            if length <= code.length
+            for entry in cells.get(code.bits >> (code.length - length), {}).values()
+            if entry.matches(in_port, code, epoch, vlan)
         ]
         highest = max((entry.priority for entry in fitting), default=0)
         best = [entry for entry in fitting if entry.priority == highest]
