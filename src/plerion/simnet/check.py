@@ -113,7 +113,7 @@ class AtRest:
 
 def judged(course: Course, rest: AtRest, seed: int) -> Report:
     """What one course was worth."""
-    found = Report(runs=1, events=len(course.events), packets=course.packets)
+    found = Report(runs=1, events=len(course.events))
     found.longest_seconds = course.ended - course.began
     for sent in course.events:
         _judge(sent, rest, found, seed)
@@ -129,6 +129,7 @@ def _judge(sent: Sent, rest: AtRest, found: Report, seed: int) -> None:
         "wrong": int(_incoherent(sent) or bool(sent.faults - {"looping"})),
     }
     found.deliveries += len(sent.delivered)
+    found.packets += sent.packets
     unwanted = copies.keys() - sent.sample.wanted
     found.false_positives += len(unwanted)
     found.extra_false_positives += len(unwanted - rest.reached(sent.sample))

@@ -79,11 +79,10 @@ class Timeline:
         self._events: list[Sent] = []
         self._run: Run | None = None
         # A controller's life: what an earlier one asked for is not heard any more.
-        self._life = self._packets = 0
+        self._life = 0
         self._log: list[tuple[float, str]] = []
-        self._repertoire: dict[HostId, list[Sample]] = {}
-        for sample in samples:
-            self._repertoire.setdefault(sample.publisher, []).append(sample)
+        self._held = [(0.0, sum(switch.held for switch in self._switches.values()))]
+        self._repertoire = _by_publisher(samples)
         self._last = Began(0, back=False)
         self._heard_until: dict[HostId, float] = {}
 
@@ -100,7 +99,7 @@ class Timeline:
         assert self._run is not None, "a plan begins"
         assert self._run.phase == Phase.FINISHED, "a plan ends"
         back = self._run.back
-        return Course(self._events, self._began, self._ended, most, self._packets, back, left, self._log)
+        return Course(self._events, self._began, self._ended, most, back, left, self._held, self._log)
 
     # The controller: the machine's orders take effect in time.
 
@@ -161,12 +160,17 @@ class Timeline:
         times = [ready + seconds for seconds in sorted(drawn)]
         if self._conditions.piecewise:
             for at, piece in zip(times, pieces, strict=True):
-                self._later(at, piece)
+                self._later(at, partial(self._take, [piece]))
         else:
-            self._later(times[0], lambda: [piece() for piece in pieces])
+            self._later(times[0], partial(self._take, pieces))
         switch.busy_until = self._now + times[-1]
         confirmed = times[-1] + self._drawn(self._conditions.confirm_seconds)
         self._answer(confirmed, BarrierIn(order.switch, order.token))
+
+    def _take(self, pieces: Iterable[Callable[[], None]]) -> None:
+        for piece in pieces:
+            piece()
+        self._held.append((self._now, sum(switch.held for switch in self._switches.values())))
 
     def _notify(self, order: Notify) -> None:
         if order.publisher in self._faults.mute:
@@ -195,10 +199,10 @@ class Timeline:
         self._events.append(sent)
         packet = Packet(sent, destination[1], destination[0], sending.vlan)
         place = self._topology.attachment(publisher)
+        sent.packets += 1
         self._later(self._link_delay(place), lambda: self._arrive(packet, place, at_edge=True))
 
     def _arrive(self, packet: Packet, at: Port, *, at_edge: bool = False) -> None:
-        self._packets += 1
         switch = self._switches[SwitchId(at.node)]
         here = (switch.name, at.number)
         if here in packet.came or len(packet.came) > MOST_HOPS:
@@ -231,6 +235,7 @@ class Timeline:
         if peer is None:
             return
         delay = self._drawn(self._conditions.delays.switch_seconds) + self._link_delay(out)
+        packet.sent.packets += 1
         if peer.node in self._hosts:
             if packet.vlan and not untag:
                 packet.sent.faults.add("tagged")
@@ -242,6 +247,7 @@ class Timeline:
         """The controller hands an event to the last switches, as the tables of its own index would."""
         journey = self._at_rest[packet.sent.side].walk(packet.code, packet.sent.sample.publisher)
         packet.sent.delivered.extend(journey.delivered)
+        packet.sent.packets += len(journey.delivered)
 
     # The clock.
 
@@ -264,6 +270,13 @@ class Timeline:
     def _note(self, order: Order) -> None:
         if not isinstance(order, Tell | Notify):
             self._log.append((self._now, str(order)))
+
+
+def _by_publisher(samples: Iterable[Sample]) -> dict[HostId, list[Sample]]:
+    found: dict[HostId, list[Sample]] = {}
+    for sample in samples:
+        found.setdefault(sample.publisher, []).append(sample)
+    return found
 
 
 def _retagged(packet: Packet, set_vlan: int) -> Packet:

@@ -43,6 +43,7 @@ class Sent:
     sample: Sample
     side: Side
     at: float
+    packets: int = 0  # links that its copies went through
     delivered: list[HostId] = field(default_factory=list)
     sides: set[Side] = field(default_factory=set)
     faults: set[str] = field(default_factory=set)
@@ -65,7 +66,7 @@ class Course:
     began: float
     ended: float
     most_entries: dict[SwitchId, int]
-    packets: int
     back: bool
     left: frozenset[Entry]
+    held: list[tuple[float, int]]  # entries for forwarding in the whole network, from each change on
     log: list[tuple[float, str]]
