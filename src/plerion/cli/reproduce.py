@@ -54,13 +54,13 @@ def reproduce(
     found: list[Facts] = [_left_out(f, missing[f.name]) for f in chosen if f.name in missing]
     able = [figure for figure in chosen if figure.name not in missing]
     # Spark starts after what clocks are read for, and not at all where nothing is for it.
-    able.sort(key=lambda figure: not figure.lab)
+    able.sort(key=lambda figure: (not figure.lab, not figure.here))
     with ExitStack() as started:
         running: Session | None = None
         for figure in able:
-            if running is None and not figure.lab:
+            if running is None and not figure.here:
                 running = started.enter_context(session(master))
-            found.append(_reproduced(running, figure, out, scale, seeds, data))
+            found.append(_reproduced(None if figure.here else running, figure, out, scale, seeds, data))
             _keep(out / "verdicts.json", found)
     _show(f"verdicts at scale {scale:g}", ("figure", "verdict", "because", "seconds"), found, json)
 
@@ -144,7 +144,7 @@ def _computed(running: Session | None, figure: Figure, todo: list[str]) -> Itera
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as shown:
         bar = shown.add_task(figure.name, total=len(todo))
-        for some in [todo] if figure.together and not figure.lab else [[point] for point in todo]:
+        for some in [todo] if figure.together and not figure.here else [[point] for point in todo]:
             for text in map(work, some) if running is None else sweep(running, some, work):
                 yield read_rows(text)
                 shown.advance(bar)

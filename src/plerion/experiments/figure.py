@@ -68,7 +68,7 @@ class Figure:
 
     `starts` are the points of one seed, without scale; `reversed_x` draws the axis from many to few; `files` of the
     directory of real data are read. `rates` says that y is a share; `lab` that points are measured on real switches
-    here, one after the other, and need root.
+    here, one after the other, and need root; `emulated` that they are played on the timeline emulator, without Spark.
     """
 
     name: str
@@ -86,6 +86,12 @@ class Figure:
     files: tuple[str, ...] = ()
     rates: bool = True
     lab: bool = False
+    emulated: bool = False
+
+    @property
+    def here(self) -> bool:
+        """Whether this process computes the points itself."""
+        return self.lab or self.emulated
 
 
 Curve: TypeAlias = Mapping[float, float]
@@ -105,9 +111,13 @@ def lines(rows: Iterable[Row]) -> list[str]:
 
     def place(line: str) -> tuple[bool, int, str]:
         number = re.match(r"[\d,]+", line)
-        return OURS in line, int(number[0].replace(",", "")) if number else 0, line
+        return is_ours(line), int(number[0].replace(",", "")) if number else 0, line
 
     return sorted({row.line for row in rows}, key=place)
+
+
+def is_ours(line: str) -> bool:
+    return "(ours)" in line
 
 
 def panels(rows: Iterable[Row]) -> list[str]:

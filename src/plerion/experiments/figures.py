@@ -10,6 +10,7 @@ import msgspec
 
 from plerion.content.errors import InputError, suggestion
 from plerion.experiments import (
+    closed_loop,
     combined,
     dimension,
     dz_length,
@@ -18,14 +19,18 @@ from plerion.experiments import (
     lab_reconfiguration,
     lab_throughput,
     runtime,
+    update_index,
+    update_room,
+    update_tree,
 )
 from plerion.experiments.figure import Figure, Point, Row
 
 _COMPUTED: Final = (indexing, dimension, runtime, combined, dz_length)
+_EMULATED: Final = (update_room, closed_loop, update_index, update_tree)
 _MEASURED: Final = (lab_delay, lab_throughput, lab_reconfiguration)
 
 FIGURES: Final[Mapping[str, Figure]] = {
-    figure.name: figure for module in (*_COMPUTED, *_MEASURED) for figure in module.FIGURES
+    figure.name: figure for module in (*_COMPUTED, *_EMULATED, *_MEASURED) for figure in module.FIGURES
 }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final
 
-from plerion.experiments.figure import OURS, Figure, Row, curve, lines, panels
+from plerion.experiments.figure import Figure, Row, curve, is_ours, lines, panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,6 +19,7 @@ OURS_COLOUR: Final = "#D55E00"
 MARKERS: Final = "os^vDP"
 STYLE: Final = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
 WIDE: Final = 3  # panels side by side
+DENSE: Final = 16  # dots of a line, from which on they are not marked one by one
 
 
 def draw(figure: Figure, rows: Sequence[Row], note: str, stem: Path) -> None:
@@ -29,7 +30,7 @@ def draw(figure: Figure, rows: Sequence[Row], note: str, stem: Path) -> None:
     from matplotlib import pyplot as plt  # noqa: PLC0415 - as above
 
     shown = panels(rows)
-    across = min(WIDE, len(shown))
+    across = 2 if len(shown) == 4 else min(WIDE, len(shown))
     down = -(-len(shown) // across)
     size = (6.4 if across == 1 else 4.2 * across, 4.4 if down == 1 else 3.6 * down + 0.6)
     style: Any = {**STYLE, "svg.hashsalt": figure.name}  # else equal pictures would have different ids
@@ -43,7 +44,9 @@ def draw(figure: Figure, rows: Sequence[Row], note: str, stem: Path) -> None:
         page.suptitle(figure.title, fontsize=12, fontweight="bold")
         for kind in ("png", "svg"):
             page.savefig(
-                stem.with_suffix(f".{kind}"), dpi=144, metadata={"Date": None} if kind == "svg" else None
+                stem.with_name(f"{stem.name}.{kind}"),
+                dpi=144,
+                metadata={"Date": None} if kind == "svg" else None,
             )
         plt.close(page)
 
@@ -66,7 +69,7 @@ def _legend(page: Page, note: str) -> None:
 
 def _panel(axes: Axes, figure: Figure, rows: Sequence[Row], title: str) -> None:
     for place, line in enumerate(lines(rows)):
-        ours = OURS in line
+        ours = is_ours(line)
         means = curve(rows, line)
         colour = OURS_COLOUR if ours else COLOURS[place % len(COLOURS)]
         xs = list(means)
@@ -76,7 +79,7 @@ def _panel(axes: Axes, figure: Figure, rows: Sequence[Row], title: str) -> None:
             color=colour,
             label=line,
             markersize=9 if ours else max(3.5, 8 - 1.5 * place),  # none hides another
-            marker="*" if ours else MARKERS[place % len(MARKERS)],
+            marker="" if len(xs) >= DENSE else "*" if ours else MARKERS[place % len(MARKERS)],
             linestyle="--" if ours else "-",
         )
         by_x = [[row.y for row in rows if row.line == line and row.x == x] for x in xs]
@@ -88,17 +91,22 @@ def _panel(axes: Axes, figure: Figure, rows: Sequence[Row], title: str) -> None:
 
 
 def _axes(axes: Axes, figure: Figure, rows: Sequence[Row]) -> None:
-    from matplotlib.ticker import FuncFormatter, NullLocator  # noqa: PLC0415 - as above
+    from matplotlib.ticker import FuncFormatter, NullLocator, StrMethodFormatter  # noqa: PLC0415 - as above
 
     xs = sorted({row.x for row in rows})
     if "x" in figure.log:
         axes.set_xscale("log")
-    axes.set_xticks(xs, [f"{x:,.0f}" for x in xs])
-    axes.xaxis.set_minor_locator(NullLocator())
+    if len(xs) < DENSE:
+        axes.set_xticks(xs, [f"{x:,.0f}" for x in xs])
+        axes.xaxis.set_minor_locator(NullLocator())
     if "y" in figure.log:
         axes.set_yscale("log")
     elif figure.rates:
         axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{100 * y:g} %"))
+    else:
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    if figure.emulated and "y" not in figure.log:
+        axes.set_ylim(bottom=0)
     if figure.reversed_x:
         axes.invert_xaxis()
     axes.set_xlabel(figure.x)
