@@ -16,8 +16,8 @@ from plerion.update.strategies import MOVES, STRATEGIES
 
 NAMES = (*STRATEGIES, *MOVES)
 SHOWN = (
-    "runs", "refused", "events", "lost", "doubled", "looping", "wrong", "extra_false_positives", "most_extra_entries",
-    "longest_ms", "kept",
+    "runs", "refused", "events", "lost", "doubled", "looping", "wrong", "residue", "extra_false_positives",
+    "most_extra_entries", "longest_ms", "kept",
 )  # fmt: skip
 
 

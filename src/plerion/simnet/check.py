@@ -3,7 +3,8 @@
 An event is *lost* when somebody who wants it never gets it, *doubled* when anybody gets it twice, *looping* when a copy
 comes back to a port. It is *wrong* when a state that it does not belong to forwarded it, when a switch could have taken
 either of two entries, or when a host saw its tag. An *extra false positive* is a delivery that nobody there asked for
-and that neither state at rest would make.
+and that neither state at rest would make. *Residue* is an entry that a switch has in the end and should not have, or
+should have and has not.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ import numpy as np
 from plerion.flow.walk import ModelNetwork
 from plerion.index.dz import Dz
 from plerion.simnet.fault import Faults
+from plerion.simnet.switch import action, identity
 from plerion.simnet.timeline import Timeline
 from plerion.simnet.traffic import Conditions, Course, Sample, Sent
 from plerion.topology.graph import HostId
-from plerion.update.entries import Side
+from plerion.update.entries import Entry, Side
 from plerion.update.plan import Plan, extra, peaks
 from plerion.update.strategies import Promise
 
@@ -41,18 +43,20 @@ class Report:
     false_positives: int = 0  # all of them; some are there at rest
     extra_false_positives: int = 0
     packets: int = 0
+    residue: int = 0
     most_extra_entries: int = 0
     longest_seconds: float = 0.0
     examples: list[str] = field(default_factory=list)
 
     @property
     def flawless(self) -> bool:
-        return not (self.lost or self.doubled or self.looping or self.wrong)
+        return not (self.lost or self.doubled or self.looping or self.wrong or self.residue)
 
     def keeps(self, promise: Promise) -> bool:
         """Whether everything that was promised held."""
         return not (
-            (promise.no_loss and self.lost)
+            self.residue
+            or (promise.no_loss and self.lost)
             or (promise.no_double and (self.doubled or self.looping))
             or (promise.coherent and self.wrong)
             or (promise.accurate and self.extra_false_positives)
@@ -60,7 +64,7 @@ class Report:
 
     def add(self, other: Report) -> None:
         for name in ("runs", "events", "deliveries", "lost", "doubled", "looping", "wrong", "false_positives",
-                     "extra_false_positives", "packets"):  # fmt: skip
+                     "extra_false_positives", "packets", "residue"):  # fmt: skip
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.most_extra_entries = max(self.most_extra_entries, other.most_extra_entries)
         self.longest_seconds = max(self.longest_seconds, other.longest_seconds)
@@ -91,11 +95,19 @@ def _assert_counted(plan: Plan, course: Course) -> None:
 
 
 class AtRest:
-    """Who gets an event of either state when nothing changes."""
+    """Who gets an event of either state when nothing changes, and what switches hold then."""
 
     def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._entries: dict[bool, set[object]] = {}
         self._networks = {Side.OLD: ModelNetwork(plan.old.tables), Side.NEW: ModelNetwork(plan.new.tables)}
         self._known: dict[tuple[Side, Dz, HostId], frozenset[HostId]] = {}
+
+    def residue(self, course: Course) -> int:
+        """How many entries are too many or too few after the course."""
+        if course.back not in self._entries:
+            self._entries[course.back] = _said(self._plan.before() if course.back else self._plan.after())
+        return len(_said(course.left) ^ self._entries[course.back])
 
     def reached(self, sample: Sample) -> frozenset[HostId]:
         return self._one(Side.OLD, sample.old, sample.publisher) | self._one(
@@ -111,9 +123,13 @@ class AtRest:
         return self._known[key]
 
 
+def _said(entries: Iterable[Entry]) -> set[object]:
+    return {(entry.switch, identity(entry), action(entry)) for entry in entries}
+
+
 def judged(course: Course, rest: AtRest, seed: int) -> Report:
     """What one course was worth."""
-    found = Report(runs=1, events=len(course.events))
+    found = Report(runs=1, events=len(course.events), residue=rest.residue(course))
     found.longest_seconds = course.ended - course.began
     for sent in course.events:
         _judge(sent, rest, found, seed)

@@ -41,10 +41,10 @@ class Scene:
     samples: tuple[Sample, ...]
 
 
-def scene(seed: int, change: Change = "index", *, epoch_bits: int = 1) -> Scene:
-    """The scene of this seed; with epoch bits the old state is in some epoch."""
+def scene(seed: int, change: Change = "index", *, epoch_bits: int = 1, on: Topology | None = None) -> Scene:
+    """The scene of this seed, on the given network or its own; with epoch bits the old state is in some epoch."""
     random = Random(seed)
-    topology = _topology(random)
+    topology = on or _topology(random)
     publishers, subscribers = _parts(random, topology)
     sent = {host: _region(random, 5) for host in publishers}
     wanted = [(host, _region(random, 3)) for host in subscribers for _ in range(random.randint(1, 3))]
@@ -57,7 +57,10 @@ def scene(seed: int, change: Change = "index", *, epoch_bits: int = 1) -> Scene:
         states[1] = _state(topology, orders[1], sent, wanted, most_trees, random)
     stamp = Stamp(random.randrange(1 << epoch_bits) if epoch_bits else ANY)
     samples = tuple(
-        _sample(host, point, orders, wanted) for host, region in sent.items() for point in product(*region)
+        _sample(host, point, orders, reached)
+        for host, region in sent.items()
+        for reached in [[(taker, one) for taker, one in wanted if _joined(topology, host, taker)]]
+        for point in product(*region)
     )
     return Scene(topology, states[0].stamped(stamp), states[1].stamped(stamp), samples)
 
@@ -143,6 +146,11 @@ def _sample(
     takers = {host for host, (one, other) in wanted if point[0] in one and point[1] in other}
     old, new = (_addressed(code(order, point)) for order in orders)
     return Sample(publisher, old, new, frozenset(takers - {publisher}))
+
+
+def _joined(topology: Topology, host: HostId, other: HostId) -> bool:
+    one, another = (topology.attachment(h).node for h in (host, other))
+    return any({one, another} <= part for part in topology.components())
 
 
 def _addressed(dz: Dz) -> Dz:

@@ -18,6 +18,11 @@ def identity(entry: Entry) -> _Identity:
     return entry.table, entry.dz, entry.in_port, entry.vlan, entry.epoch, entry.priority
 
 
+def action(entry: Entry) -> tuple[frozenset[int], int, bool, bool]:
+    """What an entry does."""
+    return entry.ports, entry.set_vlan, entry.untag, entry.bridge
+
+
 class Switch:
     """Entries by identity; adding one that is there replaces what it does."""
 
@@ -87,5 +92,4 @@ class Switch:
         ]
         highest = max((entry.priority for entry in fitting), default=0)
         best = [entry for entry in fitting if entry.priority == highest]
-        kinds = {(entry.ports, entry.set_vlan, entry.untag, entry.bridge) for entry in best}
-        return best if len(kinds) > 1 else best[:1]
+        return best if len({action(entry) for entry in best}) > 1 else best[:1]

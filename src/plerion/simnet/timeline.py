@@ -80,6 +80,7 @@ class Timeline:
         self._run: Run | None = None
         # A controller's life: what an earlier one asked for is not heard any more.
         self._life = 0
+        self._deaths: set[int] = set()
         self._log: list[tuple[float, str]] = []
         self._held = [(0.0, sum(switch.held for switch in self._switches.values()))]
         self._repertoire = _by_publisher(samples)
@@ -122,6 +123,8 @@ class Timeline:
             self._note(order)
             if isinstance(order, Began):
                 self._last = order
+                if self._killed():
+                    return
             elif isinstance(order, Tell):
                 self._tell(order)
             elif isinstance(order, Notify):
@@ -143,6 +146,16 @@ class Timeline:
             self._log.append((self._now, "killed"))
             self._life += 1
             self._later(self._conditions.install_seconds, self._take_over)
+
+    def _killed(self) -> bool:
+        """Whether the controller dies now, having written down that a round begins and told nobody anything of it."""
+        assert self._run is not None, "a round is one of a plan"
+        waiting = self._run.phase != Phase.FINISHED
+        dies = waiting and self._run.token in self._faults.kill_rounds - self._deaths
+        if dies:
+            self._deaths.add(self._run.token)
+            self._die()
+        return dies
 
     def _take_over(self) -> None:
         self._run, orders = resumed(self._plan, self._last)
@@ -234,7 +247,8 @@ class Timeline:
         peer = self._topology.peer(out.node, out.number)
         if peer is None:
             return
-        delay = self._drawn(self._conditions.delays.switch_seconds) + self._link_delay(out)
+        switching = self._conditions.delays.switch_seconds
+        delay = (switching if self._conditions.slowest else self._drawn(switching)) + self._link_delay(out)
         packet.sent.packets += 1
         if peer.node in self._hosts:
             if packet.vlan and not untag:
@@ -265,7 +279,7 @@ class Timeline:
         for near in self._topology.neighbours(port.node):
             if near.port == port.number and near.link.latency is not None:
                 most = near.link.latency
-        return self._random.uniform(0.1 * most, most)
+        return most if self._conditions.slowest else self._random.uniform(0.1 * most, most)
 
     def _note(self, order: Order) -> None:
         if not isinstance(order, Tell | Notify):

@@ -30,6 +30,7 @@ class Conditions:
     notice_seconds: float = 0.004
     lease_seconds: float = 0.03
     control_seconds: float = 0.002
+    slowest: bool = False  # every link and every switch takes as long as it may
     gap_seconds: float = 0.0004  # between two events of a publisher, on average
     piecewise: bool = False  # switches take changes one by one
     quiet_seconds: float = 0.004  # before the plan begins and after it ends

@@ -45,12 +45,13 @@ def options(seed: int) -> Options:
 
 
 def conditions(seed: int) -> Conditions:
-    """From quick to slow switches and publishers, and switches that take changes one by one."""
+    """From quick to slow switches, links and publishers, and switches that take changes one by one."""
     random = Random(seed)
     return Conditions(
         install_seconds=random.choice((0.001, 0.004, 0.012)),
         notice_seconds=random.choice((0.001, 0.004, 0.012)),
         piecewise=random.random() < 0.5,
+        slowest=random.random() < 0.25,
     )
 
 

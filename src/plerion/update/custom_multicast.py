@@ -17,7 +17,7 @@ from plerion.topology.graph import Topology
 from plerion.update.entries import ANY, Entries, Side, added, joined, removed, rows
 from plerion.update.orders import removal_order
 from plerion.update.paths import Paths, arrivals, drain_seconds, paths, regions, turns
-from plerion.update.plan import Notice, Plan, Round, Sending, replaced, steps
+from plerion.update.plan import Notice, Plan, Round, Sending, busy, replaced, steps
 from plerion.update.state import WIDE_PRIORITY, NetworkState, Options, Stamp
 
 
@@ -32,6 +32,7 @@ def custom_multicast(old: NetworkState, new: NetworkState, topology: Topology, o
     ways = [paths(old, topology), paths(final, topology)]
     cells = regions(ways)
     wide = joined([_wide(ways, cell, old.stamp, alone=len(cells) == 1) for cell in cells])
+    wide = wide[busy(old, final)[wide.switch]]
     plan = Plan("custom-multicast", old, final, (), 0)
     notice = Notice(Sending(Side.NEW, final.stamp), plan.publishers)
     wait = drain_seconds(ways, options.delays)

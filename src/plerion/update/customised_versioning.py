@@ -34,7 +34,7 @@ from plerion.update.entries import (
 )  # fmt: skip
 from plerion.update.overlay import overlay
 from plerion.update.paths import Paths, arrivals, drain_seconds, links, paths, regions, turns
-from plerion.update.plan import Plan, Round, marked, steps, swapped
+from plerion.update.plan import Plan, Round, busy, marked, steps, swapped
 from plerion.update.state import WIDE_PRIORITY, NetworkState, Options, Stamp, forwarding
 from plerion.update.tree_versioning import NEW_VLAN, guard, refuse_other_languages, tagged
 
@@ -121,7 +121,9 @@ def _made(
     border, inner = np.intersect1d(kinds.partial, publishing), np.setdiff1d(kinds.partial, publishing)
     parting = np.concatenate((kinds.partial, kinds.apart))
     fine = _at(forwarding(new.tables, Side.NEW, stamp), np.concatenate((border, kinds.apart)))
-    wide_new = _wide(after, kinds.cells, kinds.partial, NEW_VLAN, old.stamp.epoch)
+    used = np.flatnonzero(busy(old, new))
+    split, same = np.intersect1d(kinds.partial, used), np.intersect1d(kinds.same, used)
+    wide_new = _wide(after, kinds.cells, split, NEW_VLAN, old.stamp.epoch)
     union = forwarding(overlay(old.tables, new.tables, "union"), Side.BETWEEN, old.stamp)
     ends, united = _untagging(new.forwarding(Side.NEW)), _untagging(union)
     stays = marked(_untagging(old.forwarding(Side.OLD)), ends)
@@ -129,9 +131,9 @@ def _made(
         marked(stays, _at(united, kinds.same)),
         ends,
         united,
-        _wide(before, kinds.cells, kinds.partial, OLD_VLAN, old.stamp.epoch),
-        _wide(after, kinds.cells, kinds.same, ANY, old.stamp.epoch, hosts=True),
-        joined([fine, wide_new, guard(fabric, parting, stamp)]),
+        _wide(before, kinds.cells, split, OLD_VLAN, old.stamp.epoch),
+        _wide(after, kinds.cells, same, ANY, old.stamp.epoch, hosts=True),
+        joined([fine, wide_new, guard(old.tables, parting, stamp)]),
         border,
         inner,
     )

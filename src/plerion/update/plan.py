@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from plerion.flow.entry import Ints
 from plerion.index.dz import Dz
@@ -132,6 +133,12 @@ def same(one: Entries, other: Entries) -> bool:
     at_one, at_other = shared(one, other)
     alike = one.behaviour()[at_one] == other.behaviour()[at_other]
     return len(at_one) == len(one) == len(other) and bool(alike.all())
+
+
+def busy(old: NetworkState, new: NetworkState) -> npt.NDArray[np.bool_]:
+    """By switch: whether it has a forwarding entry in either state; what comes to any other one goes no further."""
+    found: npt.NDArray[np.bool_] = np.diff(old.tables.first) + np.diff(new.tables.first) > 0
+    return found
 
 
 def peaks(plan: Plan, table: Table = Table.FORWARDING) -> Ints:

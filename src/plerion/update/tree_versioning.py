@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from plerion.flow.entry import LOWEST_PRIORITY
-from plerion.flow.fabric import Fabric
+from plerion.flow.entry import LOWEST_PRIORITY, Tables
 from plerion.index.dz import WHOLE
 from plerion.index.dzset import DzColumns
 from plerion.topology.graph import Topology
@@ -29,7 +28,7 @@ def tree_versioning(old: NetworkState, new: NetworkState, topology: Topology, op
     fabric = old.tables.fabric
     stamp = Stamp(old.stamp.epoch, NEW_VLAN, lifted=True)
     lifted = joined(
-        [forwarding(new.tables, Side.NEW, stamp), guard(fabric, np.arange(fabric.switches), stamp)]
+        [forwarding(new.tables, Side.NEW, stamp), guard(old.tables, np.arange(fabric.switches), stamp)]
     )
     gone, come = swapped(old.forwarding(Side.OLD), final.forwarding(Side.NEW))
     wait = drain_seconds([paths(old, topology), paths(final, topology)], options.delays)
@@ -63,8 +62,10 @@ def tagged(state: NetworkState, before: int, after: int) -> Changes:
     return changes(state.edge(Side.BETWEEN, before), state.edge(Side.BETWEEN, after))
 
 
-def guard(fabric: Fabric, switches: Columns, stamp: Stamp) -> Entries:
-    """Drops events of the stamp's tag that no entry of its own matches, before they meet entries for any tag."""
+def guard(old: Tables, switches: Columns, stamp: Stamp) -> Entries:
+    """Drops events of the stamp's tag that no entry of its own matches, before they meet an old entry for any tag."""
+    fabric = old.fabric
+    switches = np.intersect1d(switches, np.flatnonzero(np.diff(old.first)))
     nowhere = np.zeros((len(switches), fabric.port_words), np.uint64)
     whole = DzColumns.of([WHOLE] * len(switches))
     return rows(

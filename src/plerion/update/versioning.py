@@ -18,12 +18,11 @@ def versioning(old: NetworkState, new: NetworkState, topology: Topology, options
     """No event is lost, doubled, looped or seen by both states, whatever changes: index, trees or both.
 
     A switch holds at most both states together. The publisher must tag, because the edge cannot tell an old code from
-    a new one. From a state without tags the new one stands in a band above, with one more entry a switch that keeps
-    tagged events from the old entries, which match any tag.
+    a new one. From a state without tags the new one stands in a band above, with one more entry where old ones are,
+    which keeps tagged events from them: they match any tag.
     """
     fresh = old.stamp.vlan == ANY
     vlan = 1 if fresh else old.stamp.vlan % MOST_VLANS + 1
     stamp = Stamp(old.stamp.epoch, vlan, lifted=fresh)
-    fabric = old.tables.fabric
-    keeper = guard(fabric, np.arange(fabric.switches), stamp) if fresh else None
+    keeper = guard(old.tables, np.arange(old.tables.fabric.switches), stamp) if fresh else None
     return two_phase("versioning", old, new.stamped(stamp), topology, options, keeper)
