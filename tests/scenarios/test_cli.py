@@ -349,7 +349,9 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_the_demo_learns_twice_and_ends_by_itself_with_nothing_lost_and_nothing_doubled(tmp_path: Path) -> None:
+def test_the_demo_learns_twice_and_ends_by_itself_with_nothing_lost_and_nothing_doubled(
+    tmp_path: Path,
+) -> None:
     figure = tmp_path / "demo.png"
     found = json.loads(plerion("demo", "--seconds", 2, "--json", "--figure", figure))
     assert found["events"] > 26_114, "the weather, and what was on its way when the index changed"
