@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from tests.ovs.network import Scene
 from tests.ovs.witness import Wish
 
+FIRST = "from before"
 REQUESTS = 12  # under way, or answered, in each life
 STREAM_SECONDS = 0.15  # in which they are made, and in which the controller is killed
 
@@ -53,9 +54,10 @@ class Lives:
         self.pending.append((host, name, wish, scene.guests[host].send("subscribe", **words)))
 
     def _withdraw_one(self) -> None:
-        """One of an earlier life, if there is any."""
-        if self.scene.wishes:
-            host, name = self.chosen.choice(sorted(self.scene.wishes))
+        """One of an earlier life, if there is any; a session is known by its interests, so each keeps its first."""
+        wishes = [(host, name) for host, name in sorted(self.scene.wishes) if name != FIRST]
+        if wishes:
+            host, name = self.chosen.choice(wishes)
             wish = self.scene.wishes.pop((host, name))._replace(withdrawn=time.time())
             self.leaving.append(
                 (host, len(self.scene.ended), self.scene.guests[host].send("unsubscribe", name=name))
@@ -79,7 +81,7 @@ def killed_at_random_moments(scene: Scene, lives: int, seed: int) -> None:
     joins = {host: scene.guests[host].ask("counts")["joins"] for host in scene.subscribers}
     with scene.traffic():
         for host in scene.subscribers:
-            scene.subscribe(host, "from before", 0, 127)
+            scene.subscribe(host, FIRST, 0, 127)
         told = Lives(scene, random.Random(seed))
         for _ in range(lives):
             told.live()
