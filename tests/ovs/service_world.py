@@ -29,7 +29,7 @@ from plerion.index.codec import to_json
 from plerion.index.propose import regular
 from plerion.lab import Lab
 from plerion.topology import HostId, from_name, ipv6, mac
-from plerion.wire.control import Join, Reply, Request, Subscribe, Welcome, decode_reply, encode
+from plerion.wire.control import Adopted, Join, Reply, Request, Subscribe, Welcome, decode_reply, encode
 from plerion.wire.frame import UdpFrame, build, mac_bytes, multicast_mac
 from plerion.wire.segment import segments
 
@@ -172,6 +172,7 @@ class Client:
         welcome = self.ask(Join(next(self.numbers), self.session, lease_seconds))
         assert isinstance(welcome, Welcome)
         assert welcome.host == self.host
+        self.ask(Adopted(next(self.numbers), self.session, welcome.digest))
 
     def subscribe(self, name: str, filter: str) -> Reply:
         return self.ask(Subscribe(next(self.numbers), self.session, name, filter))
